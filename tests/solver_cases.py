@@ -13,9 +13,9 @@ from kernelweave.solvers import (
     newton_bundle,
     solve_fixed_weights,
 )
-from kernelweave.testing import check_solver_result
 from kernelweave.weights import LpBall, Simplex, Uniform
 from oracles import random_problem, solve_mkl
+from solver_contract import check_solver_result
 
 EPSILON = 0.1
 TOL = 1e-7

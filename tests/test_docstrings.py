@@ -13,6 +13,7 @@ import pytest
 from sklearn.base import BaseEstimator
 
 import kernelweave
+from kernelweave._docstrings import entries, inherit_parameters, with_section
 
 
 def sections(docstring: str) -> dict[str, list[str]]:
@@ -38,12 +39,32 @@ def is_shared(parameter: inspect.Parameter) -> bool:
     return kind in ("Problem", "Limits", "WarmStart") or kind.endswith("Options")
 
 
+def commented_fields(cls: type) -> set[str]:
+    """Return the fields of a dataclass with a comment beside or above them in the source.
+
+    A comment above several fields begins with their names.
+    """
+    found = set()
+    for owner in filter(dataclasses.is_dataclass, cls.__mro__):
+        lines = inspect.getsource(owner).splitlines()
+        for above, line in pairwise(lines):
+            field = re.match(r"    (\w+): ", line)
+            if field and ("  # " in line or above.startswith("    # ")):
+                found.add(field[1])
+            if names := re.match(r"    # (\w+(?:, \w+)+)[ :]", line):
+                found.update(names[1].split(", "))
+    return found
+
+
 def faults(name: str, thing: Any) -> list[str]:
     """Return one sentence for each place where a docstring and its object disagree."""
     found = sections(thing.__doc__ or "")
     documented = found.get("Parameters", [])
     if dataclasses.is_dataclass(thing) and not documented:
         documented = found.get("Attributes", [])  # a result: callers read it, never build it
+    if dataclasses.is_dataclass(thing) and not documented:
+        commented = commented_fields(thing)
+        documented = [p for p in inspect.signature(thing).parameters if p in commented]
     expected = [
         p.name
         for p in inspect.signature(thing).parameters.values()
@@ -157,11 +178,32 @@ class Outcome:
     gap: float
 
 
+@dataclasses.dataclass(frozen=True)
+class Commented:
+    """What came out."""
+
+    gap: float  # never negative
+    # In seconds.
+    time: float
+    # lower, upper: both hold for the exact kernels
+    lower: float
+    upper: float
+
+
+@dataclasses.dataclass(frozen=True)
+class PartlyCommented(Commented):
+    """What came out, and more."""
+
+    size: float
+
+    steps: int  # after all
+
+
 class Unmarked(Good):
     __doc__ = Good.__doc__.replace("weights_", "weights")
 
 
-@pytest.mark.parametrize("thing", [Good, takes_nothing, takes_many, Outcome])
+@pytest.mark.parametrize("thing", [Good, takes_nothing, takes_many, Outcome, Commented])
 def test_a_right_docstring_passes(thing):
     assert not faults("x", thing)
 
@@ -170,6 +212,7 @@ def test_a_right_docstring_passes(thing):
     ("thing", "expected"),
     [
         (lacks_one, r"documents \['width'\], its signature has \['width', 'height'\]"),
+        (PartlyCommented, r"'upper', 'steps'\], its signature has .*'upper', 'size', 'steps'\]"),
         (Unmarked, "weights must end with '_'"),
         (lambda a: a, "has no docstring"),
     ],
@@ -177,3 +220,36 @@ def test_a_right_docstring_passes(thing):
 def test_a_wrong_docstring_is_caught(thing, expected):
     (problem,) = faults("x", thing)
     assert re.search(expected, problem)
+
+
+def test_parameters_are_inherited_in_the_order_of_the_signature():
+    class Narrow(Good):
+        """Do less.
+
+        Parameters
+        ----------
+        kernels : list
+            At most one.
+        depth : float
+            A third size.
+        """
+
+    class Bare(Good):
+        pass
+
+    inherit_parameters(Narrow)
+    inherit_parameters(Bare)
+    found = entries(Narrow.__doc__, "Parameters")
+    assert list(found) == ["depth", "width,", "kernels"]
+    assert found["kernels"].endswith("At most one.")
+    assert Bare.__doc__ is None
+
+
+@pytest.mark.parametrize(
+    ("title", "before"), [("Attributes", "References"), ("Parameters", "Attributes")]
+)
+def test_a_missing_section_is_added_in_its_place(title, before):
+    doc = f"Do something.\n\n{before}\n{'-' * len(before)}\nsome : text\n    Here."
+    made = with_section(doc, title, ["gap : float\n    Never negative."])
+    assert list(sections(made)) == [title, before]
+    assert with_section(made, title, []) == with_section(doc, title, [])

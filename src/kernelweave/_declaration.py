@@ -17,39 +17,27 @@ Learned = Literal[
 
 @dataclass(frozen=True)
 class Declaration:
-    """How a model is saved, summarised, reported and offered.
+    """How a model is saved, summarised, reported and offered."""
 
-    Parameters
-    ----------
-    learns : str
-        What the model consists of: weights of all kernels, of paths of kernels, of active nodes of
-        a graph; one kernel with learned widths or in a learned metric; rules; a kernel learned from
-        pairs; clusters; other models that are combined.
-    saved : dict of str
-        Fitted attributes in a model file with their kinds, in the order of the file. Kinds are
-        ``real``, ``positive``, ``integer``, ``flag``, ``names``, ``history``, ``dict``, ``kernel``
-        and ``any``, ``list[d]``, and arrays: ``float[d, e]``, ``int[d]``, ``bool[d]``,
-        ``labels[d]``, ``weights[d]`` (not negative), ``codes[d]`` (positions in ``classes_``),
-        ``order[d]`` (a permutation), ``quality[d]`` and ``partial[d]`` (NaN allowed). All
-        dimensions of one name are equal; those with a question mark are absent where there is one
-        output.
-    optional : dict of str
-        The same for attributes that only some fits have.
-    substitutes : dict of str
-        Parameters and the fitted attribute that is saved in their place where the parameter depends
-        on the data or is a graph.
-    aspects : tuple of str
-        Sections of the report beside the common ones, in their order; each also admits its plot.
-    method : str or None
-        Name of the method on the command line.
-    """
-
+    # What the model consists of: weights of all kernels, of paths of kernels, of active nodes of a
+    # graph; one kernel with learned widths or in a learned metric; rules; a kernel learned from
+    # pairs; clusters; other models that are combined.
     learns: Learned
+    # Fitted attributes in a model file with their kinds, in the order of the file. Kinds are
+    # ``real``, ``positive``, ``integer``, ``flag``, ``names``, ``history``, ``dict``, ``kernel``
+    # and ``any``, ``list[d]``, and arrays: ``float[d, e]``, ``int[d]``, ``bool[d]``, ``labels[d]``,
+    # ``weights[d]`` (not negative), ``codes[d]`` (positions in ``classes_``), ``order[d]`` (a
+    # permutation), ``quality[d]`` and ``partial[d]`` (NaN allowed). All dimensions of one name are
+    # equal; those with a question mark are absent where there is one output.
     saved: Mapping[str, str]
+    # The same for attributes that only some fits have.
     optional: Mapping[str, str] = field(default_factory=dict)
+    # Parameters and the fitted attribute that is saved in their place where the parameter depends
+    # on the data or is a graph.
     substitutes: Mapping[str, str] = field(default_factory=dict)
+    # Sections of the report beside the common ones, in their order; each also admits its plot.
     aspects: tuple[str, ...] = ()
-    method: str | None = None
+    method: str | None = None  # name of the method on the command line
 
     def extended(self, saved: Mapping[str, str], **changes: Any) -> Declaration:
         """Return this declaration with more saved attributes and other fields."""

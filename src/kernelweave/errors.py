@@ -43,10 +43,7 @@ class RowError(InputError):
 def numbering(index: Any) -> Iterator[None]:
     """Report row numbers of the full table in error messages.
 
-    Parameters
-    ----------
-    index : sequence of int or None
-        Numbers of the rows that are checked; None for all rows.
+    ``index`` holds the numbers of the rows that are checked; None stands for all rows.
     """
     try:
         yield
@@ -95,15 +92,7 @@ def silenced() -> Iterator[None]:
 
 
 def warn(message: str, category: type[Warning] = UserWarning) -> None:
-    """Warn, naming the line outside the library from which it was called.
-
-    Parameters
-    ----------
-    message : str
-        One sentence with a hint.
-    category : type
-        Kind of warning.
-    """
+    """Warn in one sentence with a hint, naming the line outside the library that called."""
     if _silent.get():
         return
     level, frame = 1, sys._getframe()

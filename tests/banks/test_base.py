@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
+from bank_contract import check_bank
 from kernelweave.banks import make_bank
 from kernelweave.errors import InputError
 from kernelweave.kernels import (
@@ -21,7 +22,6 @@ from kernelweave.kernels import (
     Precomputed,
     rbf_ladder,
 )
-from kernelweave.testing import check_bank
 
 N = 70
 

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
+from bank_contract import check_bank
 from kernelweave._memory import parse_bytes
 from kernelweave.banks import make_bank
 from kernelweave.errors import InputError, MemoryBudgetError
@@ -16,7 +17,6 @@ from kernelweave.kernels import (
     Polynomial,
     Precomputed,
 )
-from kernelweave.testing import check_bank
 
 KERNELS = [Linear(), RBF(width=0.5), RBF(width=1.0, columns=[0]), Polynomial(degree=2)]
 

@@ -7,12 +7,12 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 
+from bank_contract import check_bank
 from kernelweave import _core
 from kernelweave._threads import threads
 from kernelweave.banks import build, make_bank, on_demand
 from kernelweave.errors import MemoryBudgetError
 from kernelweave.kernels import ARD, RBF, Laplacian, Linear, Overlap, Polynomial
-from kernelweave.testing import check_bank
 
 ROWS = np.random.default_rng(1).normal(size=(45, 3))
 KERNELS = {

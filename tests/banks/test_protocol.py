@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from bank_contract import check_bank, check_collection
 from kernelweave._dask import PartedTable
 from kernelweave.banks import (
     KernelCollection,
@@ -24,7 +25,6 @@ from kernelweave.kernels import (
     Polynomial,
 )
 from kernelweave.kernels.network import Network
-from kernelweave.testing import check_bank, check_collection
 from quick import first
 
 X = np.random.default_rng(0).normal(size=(12, 3))

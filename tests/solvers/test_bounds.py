@@ -11,9 +11,9 @@ from kernelweave.losses import Hinge
 from kernelweave.solvers import (
     Problem,
 )
-from kernelweave.testing import check_solver_result
 from oracles import solve_mkl
 from solver_cases import CASES, TOL, bank_of, solve, weight_set_for
+from solver_contract import check_solver_result
 
 
 class TestHistory:

@@ -6,10 +6,10 @@ from numpy.testing import assert_allclose
 from kernelweave.solvers import (
     Problem,
 )
-from kernelweave.testing import check_solver_result
 from kernelweave.weights import Uniform
 from oracles import solve_fixed
 from solver_cases import CASES, EPSILON, TOL, bank_of, solve
+from solver_contract import check_solver_result
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)

@@ -12,9 +12,9 @@ from kernelweave.solvers import (
     Problem,
     WarmStart,
 )
-from kernelweave.testing import check_solver_result
 from oracles import random_problem, solve_mkl
 from solver_cases import EPSILON, TOL, bank_of, loss_for, solve, weight_set_for
+from solver_contract import check_solver_result
 
 
 @pytest.mark.parametrize("p", [1, 2.0, "uniform"])

@@ -14,10 +14,10 @@ from kernelweave.solvers import (
     Problem,
 )
 from kernelweave.solvers.newton_bundle import BundleOptions, _Bundle
-from kernelweave.testing import check_solver_result
 from kernelweave.weights import Simplex
 from oracles import random_problem, solve_mkl
 from solver_cases import CASES, bank_of, compare, solve
+from solver_contract import check_solver_result
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)

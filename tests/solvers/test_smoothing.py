@@ -5,10 +5,10 @@ import pytest
 
 from kernelweave.solvers import Limits, Problem, newton_bundle
 from kernelweave.solvers.smoothing import solve_by_smoothing
-from kernelweave.testing import check_solver_result
 from kernelweave.weights import Simplex
 from oracles import solve_mkl
 from solver_cases import CASES, EPSILON, TOL, bank_of
+from solver_contract import check_solver_result
 
 PIECEWISE = [case for case in CASES if case.loss in ("hinge", "epsilon_insensitive")]
 

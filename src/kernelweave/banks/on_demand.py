@@ -46,24 +46,12 @@ OPTIONS = OnDemandOptions()
 
 @dataclass(frozen=True)
 class ComputedLadder(Part):
-    """Kernels ``exp(-rate_j * distance)`` of the rows of one view.
+    """Kernels ``exp(-rate_j * distance)`` of the rows of one view."""
 
-    Parameters
-    ----------
-    rows : ndarray of shape (n_samples, n_columns)
-        The rows.
-    squared : bool
-        Whether distances are squared Euclidean ones, not absolute ones.
-    rates : ndarray of shape (n_kernels,)
-        Positive rates.
-    dtype : dtype
-        Of the tiles that an inner solver works with.
-    """
-
-    rows: Floats
-    squared: bool
-    rates: Floats
-    dtype: Any
+    rows: Floats  # (n_samples, n_columns)
+    squared: bool  # whether distances are squared Euclidean ones, not absolute ones
+    rates: Floats  # (n_kernels,): positive rates
+    dtype: Any  # of the tiles that an inner solver works with
     form: str = field(default=FORM, init=False)
 
     @property
@@ -161,23 +149,13 @@ def distances(rows: Floats, *, squared: bool, dtype: Any) -> Stored:
 
 @dataclass(frozen=True)
 class WeightedTiles(Weighted):
-    """Weights of kernels that share their distances.
+    """Weights of kernels that share their distances."""
 
-    Parameters
-    ----------
-    part : ComputedLadder
-        The kernels.
-    table : ndarray of shape (n_samples, n_columns)
-        Rows for the tiles, in single precision where that is enough.
-    stretch : float
-        What the rates are multiplied by for these rows.
-    active, weights : ndarray of shape (n_active,)
-        Kernels with a weight, and their weights.
-    """
-
-    part: ComputedLadder
+    part: ComputedLadder  # the kernels
+    # (n_samples, n_columns): rows for the tiles, in single precision where that is enough.
     table: Stored
-    stretch: float
+    stretch: float  # what the rates are multiplied by for these rows
+    # active, weights (n_active,): kernels with a weight, and their weights
     active: Indices
     weights: Floats
 
@@ -226,21 +204,11 @@ class WeightedTiles(Weighted):
 
 @dataclass(frozen=True)
 class ComputedKernels(Part):
-    """Kernels of any kind, evaluated in panels.
-
-    Parameters
-    ----------
-    kernels : tuple of Kernel
-        The kernels.
-    views : tuple of rows
-        The prepared rows of each.
-    dtype : dtype
-        Of stored matrices, where a part of the rows is taken.
-    """
+    """Kernels of any kind, evaluated in panels."""
 
     kernels: tuple[Kernel, ...]
-    views: tuple[Rows, ...]
-    dtype: Any
+    views: tuple[Rows, ...]  # the prepared rows of each
+    dtype: Any  # of stored matrices, where a part of the rows is taken
     form: str = field(default=FORM, init=False)
 
     @property

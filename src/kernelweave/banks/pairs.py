@@ -32,12 +32,7 @@ class PairBlocks(LinearOperator):
     """A tall matrix of kernel values that is multiplied with, a block of pairs at a time.
 
     Sums are taken block by block whether the values are in memory or in a file, so that both give
-    the same result to the last bit.
-
-    Parameters
-    ----------
-    blocks : LocalBlocks
-        The values, in double precision.
+    the same result to the last bit. Values are in double precision.
     """
 
     def __init__(self, blocks: LocalBlocks) -> None:

@@ -174,23 +174,12 @@ class KernelOperator(ABC):
 
 @dataclass(frozen=True)
 class KernelFunction:
-    """The function of a solution.
+    """The function of a solution."""
 
-    Parameters
-    ----------
-    fitted : ndarray of shape (n_samples, n_outputs)
-        Its values at the training rows.
-    norms : ndarray of shape (n_kernels,)
-        Norms of its parts, each in the space of a normalised kernel.
-    squared_norm : float
-        ``sum_j norms_j^2 / weights_j``.
-    columns : ndarray of shape (n_columns, n_outputs), optional
-        The function as weights of the columns of a Nystroem bank.
-    """
-
-    fitted: Floats
-    norms: Floats
-    squared_norm: float
+    fitted: Floats  # (n_samples, n_outputs): its values at the training rows
+    norms: Floats  # (n_kernels,): norms of its parts, each in the space of a normalised kernel
+    squared_norm: float  # ``sum_j norms_j^2 / weights_j``
+    # (n_columns, n_outputs): the function as weights of the columns of a Nystroem bank.
     columns: Floats | None = None
 
 

@@ -39,16 +39,10 @@ OPTIONS = RuleOptions()
 
 @dataclass(frozen=True)
 class PackedRows:
-    """Truth values of propositions, eight to a byte, row by row.
+    """Truth values of propositions, eight to a byte, row by row."""
 
-    Parameters
-    ----------
-    rows : ndarray of uint8, of shape (n_samples, ceil(n_propositions / 8))
-        The first proposition is the highest bit of the first byte, as in ``numpy.packbits``.
-    n_propositions : int
-        Number of propositions.
-    """
-
+    # (n_samples, ceil(n_propositions / 8)): the first proposition is the highest bit of the first
+    # byte, as in ``numpy.packbits``.
     rows: NDArray[np.uint8]
     n_propositions: int
 
@@ -90,11 +84,6 @@ class RuleBank(KernelCollection):
     """Zero-one features of rules, each the kernel ``phi phi'`` of rank one.
 
     No Gram matrix of a rule is ever formed: a rule is one bit per row.
-
-    Parameters
-    ----------
-    propositions : PackedRows
-        Which row satisfies which proposition.
     """
 
     def __init__(self, propositions: PackedRows) -> None:

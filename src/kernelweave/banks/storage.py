@@ -104,23 +104,13 @@ def _sums(diagonals: Floats, shares: Floats) -> Floats:
 
 @dataclass(frozen=True)
 class Factors(Part):
-    """Low-rank kernels, ``K_j ~ L_j L_j'``, all factor columns in one array.
+    """Low-rank kernels, ``K_j ~ L_j L_j'``, all factor columns in one array."""
 
-    Parameters
-    ----------
-    columns : ndarray of shape (total rank, n_samples)
-        Factor columns, one per row, kernel by kernel.
-    offsets : ndarray of shape (n_kernels + 1,)
-        Where the columns of each kernel begin.
-    roots : ndarray of shape (n_kernels, n_samples)
-        Square roots of the diagonals of ``K_j - L_j L_j'``.
-    diagonals : ndarray of shape (n_kernels, n_samples)
-        Of the kernels themselves: a pass over all columns would cost as much as quadratic forms.
-    """
-
-    columns: Floats
-    offsets: Indices
-    roots: Floats
+    columns: Floats  # (total rank, n_samples): factor columns, one per row, kernel by kernel
+    offsets: Indices  # (n_kernels + 1,): where the columns of each kernel begin
+    roots: Floats  # (n_kernels, n_samples): square roots of the diagonals of ``K_j - L_j L_j'``
+    # (n_kernels, n_samples): of the kernels themselves: a pass over all columns would cost as much
+    # as quadratic forms.
     diagonals: Floats
     form: str = field(default="factor", init=False)
 
@@ -197,18 +187,12 @@ class Ladder(Part):
 
     An exponential costs hardly more than a memory access, so that hundreds of widths need the
     memory of one Gram matrix.
-
-    Parameters
-    ----------
-    distances : ndarray of shape (n_samples, n_samples)
-        Squared Euclidean or absolute distances; infinite, on the diagonal too, for rows that all of
-        the kernels are zero for.
-    rates : ndarray of shape (n_kernels,)
-        Positive rates.
     """
 
+    # (n_samples, n_samples): squared Euclidean or absolute distances; infinite, on the diagonal
+    # too, for rows that all of the kernels are zero for.
     distances: Stored
-    rates: Floats
+    rates: Floats  # (n_kernels,): positive rates
     form: str = field(default="distances", init=False)
 
     @property
@@ -260,14 +244,9 @@ class Ladder(Part):
 
 @dataclass(frozen=True)
 class Grams(Part):
-    """Kernels whose Gram matrices are stored.
+    """Kernels whose Gram matrices are stored."""
 
-    Parameters
-    ----------
-    grams : tuple of ndarray of shape (n_samples, n_samples)
-        Symmetric matrices, float64 or float32; read only.
-    """
-
+    # (n_samples, n_samples): symmetric matrices, float64 or float32; read only.
     grams: tuple[Stored, ...]
     form: str = field(default="dense", init=False)
 

@@ -16,18 +16,10 @@ from .base import KernelBank
 
 @dataclass(frozen=True)
 class Triangles:
-    """Upper triangles of several symmetric matrices.
+    """Upper triangles of several symmetric matrices."""
 
-    Parameters
-    ----------
-    entries : ndarray of shape (n_matrices, n_samples * (n_samples + 1) / 2)
-        One row per matrix.
-    n_samples : int
-        Rows of each matrix.
-    """
-
-    entries: Floats
-    n_samples: int
+    entries: Floats  # (n_matrices, n_samples * (n_samples + 1) / 2): one row per matrix
+    n_samples: int  # rows of each matrix
 
     @classmethod
     def of(cls, bank: KernelBank, which: Sequence[int], *, n_ones: int = 0) -> Triangles:

@@ -158,20 +158,12 @@ class WeightedLadder(Weighted):
 
 @dataclass(frozen=True)
 class WeightedGrams(Weighted):
-    """Weights of stored matrices.
-
-    Parameters
-    ----------
-    groups : list of (ndarray, list of ndarray)
-        Weights and matrices, one pair per type of storage.
-    diagonal : ndarray of shape (n_samples,)
-        Diagonal of the weighted sum.
-    """
+    """Weights of stored matrices."""
 
     stored: ClassVar[bool] = True
 
-    groups: list[tuple[Floats, list[Stored]]]
-    diagonal: Floats
+    groups: list[tuple[Floats, list[Stored]]]  # weights and matrices, one pair per type of storage
+    diagonal: Floats  # (n_samples,): diagonal of the weighted sum
 
     def add_upper(self, out: Stored, *, fresh: bool) -> None:
         if fresh:

@@ -15,12 +15,14 @@ from kernelweave._validation import N_JOBS, Interval, check_table, fit_context, 
 from kernelweave.errors import InputError
 from kernelweave.estimators import MKLClassifier
 from kernelweave.estimators.fit import check_costs
+from kernelweave.estimators.shared_docs import shared_attributes
 from kernelweave.kernels import complete_ladder
 from kernelweave.noise.ranking import read_labels
 
 from .classifier_base import DecisionClassifier
 
 
+@shared_attributes()
 class BalancedKernelSVM(DecisionClassifier):
     """Support vector machine on the mean of several kernels, with balanced class weights.
 
@@ -42,12 +44,8 @@ class BalancedKernelSVM(DecisionClassifier):
         Stratified folds; fewer where the smallest class has fewer examples.
     tol : float
         Relative duality gap to stop at.
-    memory_limit : number of bytes, str such as "8GB", or None
-        None: half of the free memory.
     random_state : int, RandomState or None
         Seed of the folds.
-    n_jobs : int or None
-        Threads; None: all that the process may use. The result does not depend on it.
 
     Attributes
     ----------
@@ -59,10 +57,6 @@ class BalancedKernelSVM(DecisionClassifier):
         Fitted to all rows.
     classes_ : ndarray of shape (n_classes,)
         Class labels.
-    n_features_in_ : int
-        Columns seen in `fit`.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Their names, where there were any.
 
     References
     ----------

@@ -15,51 +15,25 @@ from sklearn.utils.validation import check_is_fitted
 from kernelweave._types import Floats, Indices
 from kernelweave._validation import check_table, fit_context, is_frame
 from kernelweave.errors import InputError
+from kernelweave.estimators.predictions import DecidedClasses, class_codes
 from kernelweave.noise.ranking import read_labels
 
 Rule = tuple[int, ...]  # columns that must be true
 
 
-class DecisionClassifier(ClassifierMixin, BaseEstimator):
+class DecisionClassifier(DecidedClasses, ClassifierMixin, BaseEstimator):
     """A classifier whose subclasses implement `_decide`."""
-
-    classes_: NDArray[Any]
 
     def _decide(self, X: Any) -> Floats:
         """Return decision values, one column where there are two classes or a vector."""
         raise NotImplementedError
 
     def decision_function(self, X: Any) -> Floats:
-        """Return decision values.
-
-        Parameters
-        ----------
-        X : array, sparse matrix or data frame of shape (n_samples, n_features)
-            Rows to predict.
-
-        Returns
-        -------
-        decision : ndarray of shape (n_samples,) or (n_samples, n_classes)
-            Two classes: positive for ``classes_[1]``; more: one column per class.
-        """
         check_is_fitted(self)
         return self._decide(X)
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """Return the predicted class of every row.
-
-        Parameters
-        ----------
-        X : array, sparse matrix or data frame of shape (n_samples, n_features)
-            Rows to predict.
-
-        Returns
-        -------
-        y : ndarray of shape (n_samples,)
-            Class labels.
-        """
-        decision = self.decision_function(X)
-        codes = (decision > 0).astype(np.intp) if decision.ndim == 1 else decision.argmax(axis=1)
+        codes = class_codes(self.decision_function(X))
         return np.asarray(self.classes_[codes])
 
 
@@ -75,6 +49,22 @@ class RuleVotes(DecisionClassifier):
     """A classifier whose rules vote for one class each, with a weight.
 
     Subclasses implement `_learn`, which ends with `_keep`.
+
+    Parameters
+    ----------
+    threshold : float or None
+        Values above it are true. None: columns must hold 0 and 1 only.
+
+    Attributes
+    ----------
+    rule_classes_ : ndarray of shape (n_rules,)
+        The class that each rule votes for.
+    n_rules_ : int
+        Rules without the default rule.
+    mean_length_ : float
+        Mean number of conditions.
+    classes_ : ndarray of shape (n_classes,)
+        Class labels.
     """
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {

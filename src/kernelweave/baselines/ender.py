@@ -10,12 +10,14 @@ from scipy.special import expit, log_softmax
 
 from kernelweave._types import Floats, Indices
 from kernelweave._validation import Interval
+from kernelweave.estimators.shared_docs import shared_attributes
 
 from .classifier_base import Rule, RuleVotes, covered
 
 _TRIES = 20  # subsamples without a rule after which learning stops; chosen by hand
 
 
+@shared_attributes()
 class EnderClassifier(RuleVotes):
     """ENDER with the logistic loss (MLRules): rules that vote for one class each.
 
@@ -33,8 +35,6 @@ class EnderClassifier(RuleVotes):
         Share of the Newton step.
     subsample : float
         Share of the rows, drawn without replacement, that a rule is grown on.
-    threshold : float or None
-        Values above it are true. None: columns must hold 0 and 1 only.
     random_state : int, RandomState or None
         Seed of the subsamples.
 
@@ -45,22 +45,10 @@ class EnderClassifier(RuleVotes):
         several times.
     weights_ : ndarray of shape (n_rules,)
         Increase of the score of the class, positive.
-    rule_classes_ : ndarray of shape (n_rules,)
-        The class that each rule votes for.
     intercept_ : ndarray of shape (1,) or (n_classes,)
         The default rule.
     train_loss_ : ndarray of shape (n_rules + 1,)
         Mean loss of the training rows after the default rule and after each rule.
-    n_rules_ : int
-        Rules without the default rule.
-    mean_length_ : float
-        Mean number of conditions.
-    classes_ : ndarray of shape (n_classes,)
-        Class labels.
-    n_features_in_ : int
-        Columns seen in `fit`.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Their names, where there were any.
 
     References
     ----------

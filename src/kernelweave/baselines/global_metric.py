@@ -10,12 +10,14 @@ import numpy as np
 from kernelweave._types import Floats, Indices
 from kernelweave._validation import Interval
 from kernelweave.errors import InputError
+from kernelweave.estimators.shared_docs import shared_attributes
 from kernelweave.kernels.base import is_sparse
 
 from .distance_sums import minimize_diagonal, minimize_full
 from .pair_base import PairMetric, dense, differences, leading_directions, square
 
 
+@shared_attributes()
 class GlobalDistanceMetric(PairMetric):
     """GDM, also called MMC: small distances of same pairs, large distances of different pairs.
 
@@ -40,10 +42,6 @@ class GlobalDistanceMetric(PairMetric):
         Distance of the objective from its optimum to stop at.
     max_iter : int, default=1000
         Maximum number of steps.
-    n_pairs : int or None, default=None
-        Pairs to draw from the classes ``y`` where no pairs are given; None: ten a row.
-    random_state : int, RandomState or None, default=None
-        For drawing pairs.
 
     Attributes
     ----------
@@ -53,14 +51,6 @@ class GlobalDistanceMetric(PairMetric):
         Value reached, ridge included.
     gap_ : float
         Upper bound of its distance from the optimum.
-    n_iter_ : int
-        Steps.
-    converged_ : bool
-        Whether the tolerance was met.
-    n_features_in_ : int
-        Columns seen in `fit`.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Their names, where there were any.
 
     References
     ----------

@@ -12,6 +12,7 @@ from sklearn.utils import check_random_state
 from kernelweave._types import Floats, Indices
 from kernelweave._validation import Interval, StrOptions
 from kernelweave.errors import InputError
+from kernelweave.estimators.shared_docs import shared_attributes
 
 from .logdet import Descent, Projections
 from .pair_base import PairMetric, dense, differences, leading_directions
@@ -20,6 +21,7 @@ _ROWS = 1000  # rows whose distances set the bounds where none are given; chosen
 _PERCENTILES = (5, 95)  # of squared distances, as published
 
 
+@shared_attributes()
 class InformationTheoreticMetric(PairMetric):
     """ITML: the metric nearest to the Euclidean one whose distances meet bounds, with slack.
 
@@ -51,8 +53,6 @@ class InformationTheoreticMetric(PairMetric):
         Relative duality gap to stop at.
     max_iter : int, default=1000
         Maximum number of steps, or of sweeps over all pairs.
-    n_pairs : int or None, default=None
-        Pairs to draw from the classes ``y`` where no pairs are given; None: ten a row.
     random_state : int, RandomState or None, default=None
         For drawing pairs and rows.
 
@@ -66,18 +66,10 @@ class InformationTheoreticMetric(PairMetric):
         The bounds used.
     multipliers_ : ndarray of shape (n_pairs,)
         Of the constraints; zero where one is inactive, or where both rows are equal.
-    objective_ : float
-        Value reached.
     gap_ : float
         Duality gap, relative to the objective.
     n_iter_ : int
         Steps or sweeps.
-    converged_ : bool
-        Whether the tolerance was met.
-    n_features_in_ : int
-        Columns seen in `fit`.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Their names, where there were any.
 
     References
     ----------

@@ -16,11 +16,13 @@ from sklearn.utils.validation import check_is_fitted
 from kernelweave._types import Floats, Indices
 from kernelweave._validation import Interval
 from kernelweave.errors import InputError
+from kernelweave.estimators.shared_docs import shared_attributes
 
 from .mpck_search import Search, distances
 from .pair_base import PairMethod, dense
 
 
+@shared_attributes()
 class MPCKMeans(ClusterMixin, PairMethod):
     """MPCK-means: clusters with a diagonal metric each, and a penalty for every violated pair.
 
@@ -48,8 +50,6 @@ class MPCKMeans(ClusterMixin, PairMethod):
         Decrease of the objective to stop at, relative to its size.
     max_iter : int, default=100
         Maximum number of rounds.
-    n_pairs : int or None, default=None
-        Pairs to draw from the classes ``y`` where no pairs are given; None: ten a row.
     random_state : int, RandomState or None, default=None
         For the initial means, the order of rows and drawing pairs.
 
@@ -63,16 +63,8 @@ class MPCKMeans(ClusterMixin, PairMethod):
         Weights of columns in each cluster.
     history_ : ndarray of shape (``n_iter_ + 1``,)
         Objective at the start and after every round.
-    objective_ : float
-        Value reached.
     n_iter_ : int
         Rounds.
-    converged_ : bool
-        Whether the tolerance was met.
-    n_features_in_ : int
-        Columns seen in `fit`.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Their names, where there were any.
 
     References
     ----------

@@ -12,6 +12,7 @@ from scipy.linalg import eigh
 from kernelweave._types import Floats, Indices
 from kernelweave._validation import Interval
 from kernelweave.errors import InputError
+from kernelweave.estimators.shared_docs import shared_attributes
 
 from .pair_base import PairEmbedding, neighbour_laplacian
 
@@ -30,6 +31,7 @@ class ADMMOptions:
 OPTIONS = ADMMOptions()
 
 
+@shared_attributes()
 class NonParametricKernel(PairEmbedding):
     """NPK: the kernel matrix that is smooth on a neighbourhood graph and fits the pairs.
 
@@ -53,27 +55,11 @@ class NonParametricKernel(PairEmbedding):
         Relative duality gap to stop at.
     max_iter : int, default=5000
         Maximum number of steps.
-    n_pairs : int or None, default=None
-        Pairs to draw from the classes ``y`` where no pairs are given; None: ten a row.
-    random_state : int, RandomState or None, default=None
-        For drawing pairs.
 
     Attributes
     ----------
-    embedding_ : ndarray of shape (n_samples, n_components)
-        Points whose inner products are the kernel.
-    objective_ : float
-        Value reached.
     gap_ : float
         Duality gap, relative to the objective.
-    n_iter_ : int
-        Steps.
-    converged_ : bool
-        Whether the tolerance was met.
-    n_features_in_ : int
-        Columns seen in `fit`.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Their names, where there were any.
 
     References
     ----------

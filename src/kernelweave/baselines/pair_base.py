@@ -25,7 +25,24 @@ from kernelweave.pairs import read_pairs
 
 
 class PairMethod(BaseEstimator):
-    """An estimator that learns from pairs of rows; subclasses implement `_learn`."""
+    """An estimator that learns from pairs of rows; subclasses implement `_learn`.
+
+    Parameters
+    ----------
+    n_pairs : int or None, default=None
+        Pairs to draw from the classes ``y`` where no pairs are given; None: ten a row.
+    random_state : int, RandomState or None, default=None
+        For drawing pairs.
+
+    Attributes
+    ----------
+    objective_ : float
+        Value reached.
+    n_iter_ : int
+        Steps.
+    converged_ : bool
+        Whether the tolerance was met.
+    """
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "tol": [Interval(Real, 0, None, closed="neither")],
@@ -93,7 +110,13 @@ class PairMethod(BaseEstimator):
 
 
 class PairEmbedding(PairMethod):
-    """A kernel between training rows, kept as points whose inner products it consists of."""
+    """A kernel between training rows, kept as points whose inner products it consists of.
+
+    Attributes
+    ----------
+    embedding_ : ndarray of shape (n_samples, n_components)
+        Points whose inner products are the kernel.
+    """
 
     embedding_: Floats
 

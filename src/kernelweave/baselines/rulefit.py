@@ -23,6 +23,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from kernelweave._types import Floats
 from kernelweave._validation import Interval, fit_context
 from kernelweave.errors import InputError
+from kernelweave.estimators.shared_docs import shared_attributes
 from kernelweave.rules import Proposition, Rule, cover_rules
 
 from .classifier_base import DecisionClassifier
@@ -40,7 +41,38 @@ _MANY_L1: dict[str, Any] = {} if _OLD else {"l1_ratios": (1.0,), "use_legacy_att
 
 
 class _RuleFit(BaseEstimator):
-    """Rules of trees, linear terms and the lasso; subclasses choose the loss."""
+    """Rules of trees, linear terms and the lasso; subclasses choose the loss.
+
+    Parameters
+    ----------
+    n_trees : int, default=500
+        Maximum number of trees.
+    mean_leaves : float, default=4.0
+        Mean number of leaves of a tree.
+    learning_rate : float, default=0.01
+        Share of each tree that the next ones build on.
+    max_rules : int, default=2000
+        Rules after which no further tree is made.
+    linear : bool, default=True
+        Whether there are linear terms.
+    n_penalties : int, default=20
+        Penalties tried.
+    cv : int, default=3
+        Folds by which the penalty is chosen.
+    random_state : int, RandomState or None, default=None
+        Seed of tree sizes, rows and folds.
+
+    Attributes
+    ----------
+    rules_ : list of Rule
+        Rules of non-zero weight, those with the largest effect first.
+    linear_coef_ : ndarray of shape (n_features,)
+        Coefficients of the winsorised columns.
+    n_rules_ : int
+        Rules and linear terms of non-zero weight.
+    mean_length_ : float
+        Their mean number of conditions; of a linear term it is one.
+    """
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "n_trees": [Interval(Integral, 1, None, closed="left")],
@@ -142,15 +174,7 @@ class _RuleFit(BaseEstimator):
 
 
 def tree_rules(tree: Any, names: Sequence[str]) -> list[Conditions]:
-    """Return the conditions of every node of a fitted tree but its root.
-
-    Parameters
-    ----------
-    tree : sklearn.tree._tree.Tree
-        Attribute ``tree_`` of a decision tree.
-    names : sequence of str
-        Names of the columns.
-    """
+    """Return the conditions of every node of a fitted tree (``tree_``) but its root."""
     found: list[Conditions] = []
     paths: dict[int, Conditions] = {0: ()}
     for node in range(tree.node_count):  # parents come before their children
@@ -163,6 +187,7 @@ def tree_rules(tree: Any, names: Sequence[str]) -> list[Conditions]:
     return found
 
 
+@shared_attributes()
 class RuleFitClassifier(_RuleFit, DecisionClassifier):
     """RuleFit for two classes: rules of boosted trees and linear terms in a logistic lasso.
 
@@ -171,43 +196,12 @@ class RuleFitClassifier(_RuleFit, DecisionClassifier):
     winsorised at the 2.5 % and 97.5 % quantiles and scaled to the size of a typical rule. A lasso
     with logistic loss selects among all of them; its penalty has the best log-loss on folds.
 
-    Parameters
-    ----------
-    n_trees : int, default=500
-        Maximum number of trees.
-    mean_leaves : float, default=4.0
-        Mean number of leaves of a tree.
-    learning_rate : float, default=0.01
-        Share of each tree that the next ones build on.
-    max_rules : int, default=2000
-        Rules after which no further tree is made.
-    linear : bool, default=True
-        Whether there are linear terms.
-    n_penalties : int, default=20
-        Penalties tried.
-    cv : int, default=3
-        Folds by which the penalty is chosen.
-    random_state : int, RandomState or None, default=None
-        Seed of tree sizes, rows and folds.
-
     Attributes
     ----------
-    rules_ : list of Rule
-        Rules of non-zero weight, those with the largest effect first.
-    linear_coef_ : ndarray of shape (n_features,)
-        Coefficients of the winsorised columns.
     intercept_ : float
         Constant of the decision values.
-    n_rules_ : int
-        Rules and linear terms of non-zero weight.
-    mean_length_ : float
-        Their mean number of conditions; of a linear term it is one.
     classes_ : ndarray of shape (2,)
         Class labels.
-    n_features_in_ : int
-        Columns seen in `fit`.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Their names, where there were any.
 
     References
     ----------
@@ -302,46 +296,16 @@ class RuleFitClassifier(_RuleFit, DecisionClassifier):
         return tags
 
 
+@shared_attributes()
 class RuleFitRegressor(RegressorMixin, _RuleFit):
     """RuleFit for regression: rules of boosted trees and linear terms in a lasso.
 
     The method is that of `RuleFitClassifier` with squared loss.
 
-    Parameters
-    ----------
-    n_trees : int, default=500
-        Maximum number of trees.
-    mean_leaves : float, default=4.0
-        Mean number of leaves of a tree.
-    learning_rate : float, default=0.01
-        Share of each tree that the next ones build on.
-    max_rules : int, default=2000
-        Rules after which no further tree is made.
-    linear : bool, default=True
-        Whether there are linear terms.
-    n_penalties : int, default=20
-        Penalties tried.
-    cv : int, default=3
-        Folds by which the penalty is chosen.
-    random_state : int, RandomState or None, default=None
-        Seed of tree sizes, rows and folds.
-
     Attributes
     ----------
-    rules_ : list of Rule
-        Rules of non-zero weight, those with the largest effect first.
-    linear_coef_ : ndarray of shape (n_features,)
-        Coefficients of the winsorised columns.
     intercept_ : float
         Constant of the predictions.
-    n_rules_ : int
-        Rules and linear terms of non-zero weight.
-    mean_length_ : float
-        Their mean number of conditions; of a linear term it is one.
-    n_features_in_ : int
-        Columns seen in `fit`.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Their names, where there were any.
 
     References
     ----------

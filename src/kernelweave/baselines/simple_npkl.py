@@ -11,11 +11,13 @@ from scipy.sparse import csr_array
 from kernelweave._types import Floats, Indices
 from kernelweave._validation import Interval, StrOptions
 from kernelweave.errors import warn
+from kernelweave.estimators.shared_docs import shared_attributes
 from kernelweave.pairs.cluster import leading
 
 from .pair_base import PairEmbedding, minimize_to_gap, neighbour_laplacian
 
 
+@shared_attributes()
 class SimpleNPKL(PairEmbedding):
     """SimpleNPKL: a nonparametric kernel matrix of bounded norm that fits the pairs.
 
@@ -53,30 +55,16 @@ class SimpleNPKL(PairEmbedding):
         Relative duality gap to stop at, for the hinge loss.
     max_iter : int, default=100
         Maximum number of steps, for the hinge loss.
-    n_pairs : int or None, default=None
-        Pairs to draw from the classes ``y`` where no pairs are given; None: ten a row.
-    random_state : int, RandomState or None, default=None
-        For drawing pairs.
 
     Attributes
     ----------
-    embedding_ : ndarray of shape (n_samples, n_components)
-        Points whose inner products are the kernel.
     eigenvalues_ : ndarray of shape (n_components,)
         Eigenvalues of the kernel, largest first.
-    objective_ : float
-        Value reached.
     gap_ : float
         Duality gap among kernels of this rank, relative to the loss of the zero kernel; zero for
         the linear loss.
     n_iter_ : int
         Steps; one for the linear loss.
-    converged_ : bool
-        Whether the tolerance was met.
-    n_features_in_ : int
-        Columns seen in `fit`.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Their names, where there were any.
 
     References
     ----------

@@ -11,6 +11,7 @@ from sklearn.model_selection import StratifiedKFold
 
 from kernelweave._types import Floats, Indices
 from kernelweave._validation import Interval
+from kernelweave.estimators.shared_docs import shared_attributes
 
 from .classifier_base import Rule, RuleVotes, covered
 
@@ -18,6 +19,7 @@ _GROW = 2 / 3  # share of the weight that a rule is grown on, as published
 _TIE = 1e-300  # default score where no rule votes: smaller than any confidence
 
 
+@shared_attributes()
 class SlipperClassifier(RuleVotes):
     """SLIPPER: conjunctions of propositions by confidence-rated boosting.
 
@@ -39,8 +41,6 @@ class SlipperClassifier(RuleVotes):
     cv : int
         Stratified folds to choose the rounds; fewer where the smaller class has fewer rows. A class
         of one row gets ``max_rules`` rounds.
-    threshold : float or None
-        Values above it are true. None: columns must hold 0 and 1 only.
     random_state : int, RandomState or None
         Seed of the splits.
 
@@ -50,22 +50,10 @@ class SlipperClassifier(RuleVotes):
         The columns that must be true, for every rule.
     weights_ : ndarray of shape (n_rules,)
         Confidences, positive; summed where rounds found the same rule.
-    rule_classes_ : ndarray of shape (n_rules,)
-        The class that each rule votes for.
     intercept_ : ndarray of shape (1,) or (n_classes,)
         The default rule, as part of the decision values.
     rounds_ : ndarray of shape (1,) or (n_classes,)
         Rounds chosen; some may have chosen the default rule.
-    n_rules_ : int
-        Rules without the default rule.
-    mean_length_ : float
-        Mean number of conditions.
-    classes_ : ndarray of shape (n_classes,)
-        Class labels.
-    n_features_in_ : int
-        Columns seen in `fit`.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Their names, where there were any.
 
     References
     ----------

@@ -12,6 +12,7 @@ from scipy.sparse.linalg import LinearOperator
 from kernelweave._types import Floats, Indices
 from kernelweave._validation import Interval
 from kernelweave.errors import warn
+from kernelweave.estimators.shared_docs import shared_attributes
 from kernelweave.pairs.cluster import leading_vectors
 
 from .pair_base import PairEmbedding
@@ -19,6 +20,7 @@ from .pair_base import PairEmbedding
 _NULL = 1e-10  # eigenvalues below this share of the largest are rounding
 
 
+@shared_attributes()
 class SpectralKernelLearner(PairEmbedding):
     """SKL: the eigenvectors of a kernel with eigenvalues learned from pairs.
 
@@ -45,10 +47,6 @@ class SpectralKernelLearner(PairEmbedding):
         Largest violation of the conditions of optimality, relative to the gradient at zero.
     max_iter : int, default=10000
         Maximum number of steps of non-negative least squares.
-    n_pairs : int or None, default=None
-        Pairs to draw from the classes ``y`` where no pairs are given; None: ten a row.
-    random_state : int, RandomState or None, default=None
-        For drawing pairs.
 
     Attributes
     ----------
@@ -62,12 +60,6 @@ class SpectralKernelLearner(PairEmbedding):
         Cosine of the angle between the learned kernel at the pairs and the labels.
     n_iter_ : int
         Weights that differ from ``delta`` times the next, each of which took a step or more.
-    converged_ : bool
-        Whether the tolerance was met.
-    n_features_in_ : int
-        Columns seen in `fit`.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Their names, where there were any.
 
     References
     ----------

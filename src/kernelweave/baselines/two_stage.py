@@ -17,6 +17,7 @@ from kernelweave._types import Floats
 from kernelweave._validation import Interval, fit_context
 from kernelweave.estimators import MKLClassifier, RuleEnsembleClassifierCV
 from kernelweave.estimators.path_cv import read_costs
+from kernelweave.estimators.shared_docs import shared_attributes
 from kernelweave.kernels import Linear
 from kernelweave.losses import Hinge
 from kernelweave.rules import Rule, cover_rules, score_rules
@@ -29,6 +30,7 @@ _SHARED = (
 ).split()
 
 
+@shared_attributes()
 class HKLTwoStageClassifier(DecisionClassifier):
     """HKL-l1-MKL: rules of hierarchical kernel learning, then fewer of them by flat l1 weights.
 
@@ -62,8 +64,6 @@ class HKLTwoStageClassifier(DecisionClassifier):
         Rules whose norm is at most this share of the largest are left out, in both stages.
     tol : float
         Relative duality gap to stop at, in both stages.
-    n_jobs : int or None
-        Threads; None: all that the process may use. The result does not depend on it.
 
     Attributes
     ----------
@@ -81,10 +81,6 @@ class HKLTwoStageClassifier(DecisionClassifier):
         Whether both stages met the tolerance.
     classes_ : ndarray of shape (n_classes,)
         Class labels.
-    n_features_in_ : int
-        Columns seen in `fit`.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Their names, where there were any.
 
     References
     ----------

@@ -31,10 +31,7 @@ class DeferredModule(ModuleType):
 def defer(names: Iterable[str] = SELDOM_USED) -> None:
     """Defer the import of modules that are installed and not imported yet.
 
-    Parameters
-    ----------
-    names : iterable of str
-        Modules, of which the packages around them are imported at once.
+    The packages around them are imported at once.
     """
     for name in names:
         if name not in sys.modules and find_spec(name) is not None:

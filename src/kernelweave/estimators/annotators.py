@@ -62,28 +62,15 @@ class AnnotatorKernelClassifier(RidgeAverageClassifier):
 
     Parameters
     ----------
-    kernels : Kernel, KernelFamily, list of both, or None
-        Each should be able to classify alone. None: `complete_ladder`.
     kappa : float
         Weight, in answers, of the confusion of all annotators in that of each one. Large values
         make annotators alike; 0 trusts the counts of each.
     class_prior : {"equal"}, array of shape (n_classes,), or None
         Known shares of the classes, in the order of `classes_`. None: estimated.
-    ridges : array of float, optional
-        Ridges to average over, in units of eigenvalues of a kernel of unit mean diagonal; 16 from
-        0.01 to 1000 (above 2000 rows: to their number).
-    temperature : float
-        Large values give models with larger leave-one-out errors more weight.
-    floor : float
-        Between 0 and 1: the share of the average that is divided equally among the kernels.
     max_iter : int
         Maximum number of rounds.
     tol : float
         Largest change of a probability at which the rounds stop.
-    memory_limit : number of bytes, str such as "8GB", or None
-        None: half of the free memory.
-    n_jobs : int or None
-        Threads; None: all that the process may use. The result does not depend on it.
     verbose : int
         1 reports each kernel and each round.
 
@@ -107,15 +94,9 @@ class AnnotatorKernelClassifier(RidgeAverageClassifier):
         Probability that each answer is right, in the order of the triples; of a table row by row.
     noise_level_ : float
         Expected share of wrong answers.
-    ridge_weights_ : ndarray of shape (n_kernels, n_ridges)
-        Share of every model.
-    ridges_ : ndarray of shape (n_ridges,)
-        Ridges.
     contributions_ : ndarray of shape (n_kernels,)
         Share of each kernel in the sum of the variances, over the training rows, of what the
         kernels add to the averaged models.
-    support_ : ndarray of shape (n_support,)
-        Training rows that prediction needs: all of them up to 2000 rows, landmarks from 5000 on.
     dual_coef_ : ndarray of shape (n_kernels, n_outputs, n_support)
         Coefficients of each normalised kernel; the decision values are logarithms of odds (two
         classes) or of probabilities up to a constant.
@@ -123,8 +104,6 @@ class AnnotatorKernelClassifier(RidgeAverageClassifier):
         Biases.
     loo_scores_ : ndarray of shape (n_samples, n_classes)
         Leave-one-out values of the averaged models for `truth_`.
-    loo_error_ : float
-        Averaged mean squared leave-one-out error.
     calibration_ : ndarray of shape (n_classes + 1, n_classes)
         Slopes, and offsets in the last row, that turn `loo_scores_` into logarithms of
         probabilities, up to a constant of each row.

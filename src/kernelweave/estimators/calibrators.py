@@ -32,26 +32,19 @@ _FEW_ISOTONIC = 50  # rows below which a step function is mostly noise
 
 @dataclass(frozen=True)
 class Calibrator:
-    """Probabilities of classes from decision values.
+    """Probabilities of classes from decision values."""
 
-    Parameters
-    ----------
-    method : {"sigmoid", "vector", "temperature", "isotonic"}
-        One sigmoid for each output, normalised over classes; softmax of ``slope * f + bias``, with
-        a slope and a bias for each class, or one slope for all; or a step function for each output.
-    slopes, biases : ndarray of shape (n_outputs,)
-        Of the decision values; ones and zeros where there are steps.
-    labels : bool
-        Whether the outputs are labels or tasks of their own, so that probabilities are not
-        normalised over them.
-    steps : tuple of ndarray of shape (2, n_steps)
-        Decision values and probabilities of the step function of each output.
-    """
-
+    # {"sigmoid", "vector", "temperature", "isotonic"}: one sigmoid for each output, normalised over
+    # classes; softmax of ``slope * f + bias``, with a slope and a bias for each class, or one slope
+    # for all; or a step function for each output.
     method: str
+    # slopes, biases (n_outputs,): of the decision values; ones and zeros where there are steps
     slopes: Floats
     biases: Floats
+    # Whether the outputs are labels or tasks of their own, so that probabilities are not normalised
+    # over them.
     labels: bool = False
+    # (2, n_steps): decision values and probabilities of the step function of each output.
     steps: tuple[Floats, ...] = ()
 
     def log_proba(self, decision: Floats) -> Floats:
@@ -103,19 +96,10 @@ def fit_calibrator(
 ) -> Calibrator:
     """Fit the map to decisions of rows that were held out.
 
-    Parameters
-    ----------
-    method : str
-        One of `METHODS`; "auto" is a sigmoid for two classes and for labels, and vector scaling
-        for several classes.
-    decision : ndarray of shape (n_rows, n_outputs)
-        Decision values.
-    codes : ndarray of shape (n_rows, 1), or (n_rows, n_outputs) for labels
-        Class numbers; of labels zeros and ones, and -1 where a row has no part in an output.
-    weight : ndarray of shape (n_rows,)
-        How often each row counts.
-    labels : bool
-        Whether the outputs are labels or tasks of their own.
+    The method "auto" is a sigmoid for two classes and for labels, and vector scaling for several
+    classes. ``codes``, of shape (n_rows, 1), are class numbers; of labels, of shape (n_rows,
+    n_outputs), zeros and ones, and -1 where a row has no part in an output. ``weight`` is how often
+    each row counts.
     """
     n_outputs = decision.shape[1]
     joint = n_outputs > 1 and not labels  # classes that share the probability of one

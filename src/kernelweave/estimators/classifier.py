@@ -15,51 +15,19 @@ from kernelweave._validation import StrOptions, check_table
 from .base import BaseMKL
 from .calibration import CALIBRATION, CalibratedClassifier
 from .fit import PathMixin
+from .predictions import DecidedClasses
 from .targets import Targets, class_targets, label_table, label_targets
 
 
-class BaseClassifier(ScoredByParts, ClassifierMixin, BaseMKL):
+class BaseClassifier(DecidedClasses, ScoredByParts, ClassifierMixin, BaseMKL):
     """Base of the estimators that predict classes."""
 
     _declaration = BaseMKL._declaration.extended({"classes_": "labels[classes]"})
 
-    classes_: np.ndarray[Any, Any]
-
     @by_parts
     def decision_function(self, X: Any) -> Floats:
-        """Return ``f(x)`` for every row.
-
-        Parameters
-        ----------
-        X : array, sparse matrix or data frame of shape (n_samples, n_features)
-            Rows to predict.
-
-        Returns
-        -------
-        decision : ndarray of shape (n_samples,) or (n_samples, n_outputs)
-            Two classes: positive values support ``classes_[1]``. Otherwise one column per class or
-            label.
-        """
         decision = self._decide(X)
         return decision.ravel() if decision.shape[1] == 1 else decision
-
-    @by_parts
-    def predict(self, X: Any) -> np.ndarray[Any, Any]:
-        """Return the predicted class of every row.
-
-        Parameters
-        ----------
-        X : array, sparse matrix or data frame of shape (n_samples, n_features)
-            Rows to predict.
-
-        Returns
-        -------
-        y : ndarray of shape (n_samples,)
-            Class labels.
-        """
-        decision = self.decision_function(X)
-        codes = (decision > 0).astype(int) if decision.ndim == 1 else decision.argmax(axis=1)
-        return np.asarray(self.classes_[codes])
 
 
 class KernelClassifier(CalibratedClassifier, PathMixin, BaseClassifier):
@@ -93,18 +61,6 @@ class LabelClassifier(KernelClassifier):
 
     @by_parts
     def predict(self, X: Any) -> np.ndarray[Any, Any]:
-        """Return the predicted class of every row.
-
-        Parameters
-        ----------
-        X : array, sparse matrix or data frame of shape (n_samples, n_features)
-            Rows to predict.
-
-        Returns
-        -------
-        y : ndarray of shape (n_samples,) or (n_samples, n_labels)
-            Class labels, or zeros and ones for several labels.
-        """
         check_is_fitted(self)
         if not self._several:
             return super().predict(X)

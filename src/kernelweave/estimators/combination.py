@@ -19,21 +19,18 @@ from kernelweave.errors import InputError
 if TYPE_CHECKING:
     import pandas as pd
 
-COMBINED = {
-    "names_ : list of str": "Their names.",
-    "weights_ : ndarray of shape (n_members,)": "Their weights, which sum to one.",
-    "intercept_ : ndarray of shape (n_outputs,)": "Zeros.",
-    "objective_ : float": "NaN: members have objectives of their own.",
-    "duality_gap_ : float": "NaN, for the same reason.",
-    "converged_ : bool": "Whether all members have converged.",
-    "n_iter_ : int": "Sum over the members.",
-    "history_ : list": "Empty.",
-    "coverage_guarantee_ : float": "NaN: members are chosen by the rows that were left out.",
-}
-
 
 class BaseCombination(NotebookSummary, BaseEstimator):
-    """Base of the combinations: members, their weights and their fits."""
+    """Base of the combinations: members, their weights and their fits.
+
+    Parameters
+    ----------
+    estimators : list of (str, estimator), or None
+        Names and models, estimators of kernelweave or pipelines. None: default kernels and a linear
+        model.
+    weights : sequence of float, or None
+        Weight of each member, divided by their sum; None: equal.
+    """
 
     estimators: Sequence[tuple[str, Any]] | None
     weights: Sequence[float] | None

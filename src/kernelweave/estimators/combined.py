@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import ClassifierMixin, RegressorMixin
@@ -17,14 +17,13 @@ from kernelweave.kernels import Linear
 from .combination import BaseCombination, to_probabilities, undo_logarithm
 from .left_out_scores import MarginSets, ResidualIntervals, log_probabilities
 from .mkl import MKLClassifier, MKLRegressor
+from .predictions import DecidedClasses, class_codes
 from .shared_docs import CLASSES, shared_attributes
 from .targets import encode_labels, real_targets, refuse_one_class
 from .terms import FunctionTerms, MemberTerms
 
-if TYPE_CHECKING:
-    pass
-
 COMBINED = {
+    "members_ : list": "The fitted models.",
     "names_ : list of str": "Their names.",
     "weights_ : ndarray of shape (n_members,)": "Their weights, which sum to one.",
     "intercept_ : ndarray of shape (n_outputs,)": "Zeros.",
@@ -47,22 +46,12 @@ class CombinedRegressor(ResidualIntervals, RegressorMixin, BaseCombination):
 
     Parameters
     ----------
-    estimators : list of (str, estimator), or None
-        Names and models, estimators of kernelweave or pipelines. None: default kernels and a linear
-        model.
-    weights : sequence of float, or None
-        Weight of each member, divided by their sum; None: equal.
     logarithms : sequence of None or (offset, scale), or None
         For each member None, or numbers with which it learns ``log(y + offset)`` and predicts
         ``scale * exp(f(x)) - offset``.
     residuals : array of shape (n_left_out,) or (n_left_out, n_outputs), or None
         True less predicted values of rows that were left out, for `predict_interval`. Where all
         members learn a logarithm with one offset, differences of these logarithms.
-
-    Attributes
-    ----------
-    members_ : list
-        The fitted models.
 
     Examples
     --------
@@ -188,7 +177,7 @@ class CombinedRegressor(ResidualIntervals, RegressorMixin, BaseCombination):
 
 
 @shared_attributes(COMBINED, CLASSES)
-class CombinedClassifier(MarginSets, ClassifierMixin, BaseCombination):
+class CombinedClassifier(MarginSets, DecidedClasses, ClassifierMixin, BaseCombination):
     """Weighted mean of the probabilities of several classifiers.
 
     Decision values of members without probabilities of their own are calibrated. The command
@@ -197,11 +186,6 @@ class CombinedClassifier(MarginSets, ClassifierMixin, BaseCombination):
 
     Parameters
     ----------
-    estimators : list of (str, estimator), or None
-        Names and models, estimators of kernelweave or pipelines. None: default kernels and a linear
-        model.
-    weights : sequence of float, or None
-        Weight of each member, divided by their sum; None: equal.
     calibrations : sequence of None or (slopes, intercepts), or None
         For each member None, where its own probabilities are used, or a matrix and a vector: the
         log-odds of its classes are ``decision @ slopes.T + intercepts``. None for all, where
@@ -209,11 +193,6 @@ class CombinedClassifier(MarginSets, ClassifierMixin, BaseCombination):
     margins : array of shape (n_left_out,), or None
         For rows that were left out, the largest log-probability of another class less that of the
         true one, for `predict_set`.
-
-    Attributes
-    ----------
-    members_ : list
-        The fitted models.
 
     Examples
     --------
@@ -333,20 +312,7 @@ class CombinedClassifier(MarginSets, ClassifierMixin, BaseCombination):
         return FunctionTerms(lambda X: self.decision_function(X).reshape(-1, n), reason)
 
     def predict(self, X: Any) -> np.ndarray[Any, Any]:
-        """Return the most probable class of every row.
-
-        Parameters
-        ----------
-        X : array or data frame of shape (n_samples, n_features)
-            Rows to predict.
-
-        Returns
-        -------
-        y : ndarray of shape (n_samples,)
-            Class labels.
-        """
-        decision = self.decision_function(X)
-        codes = (decision > 0).astype(int) if decision.ndim == 1 else decision.argmax(axis=1)
+        codes = class_codes(self.decision_function(X))
         return np.asarray(self.classes_[codes])
 
     def __sklearn_tags__(self) -> Any:

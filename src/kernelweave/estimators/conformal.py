@@ -45,23 +45,12 @@ def guaranteed_coverage(coverage: float, n: float, n_folds: int) -> float:
 
 @dataclass(frozen=True)
 class FoldScores:
-    """Scores of held-out rows by fold.
+    """Scores of held-out rows by fold."""
 
-    Parameters
-    ----------
-    scores : ndarray of shape (n_rows,)
-        What is added to the prediction of the model that did not see the row.
-    fold : ndarray of shape (n_rows,)
-        The fold of each row.
-    weight : ndarray of shape (n_rows,)
-        How often each row counts.
-    n_folds : int
-        Number of folds.
-    """
-
+    # (n_rows,): what is added to the prediction of the model that did not see the row.
     scores: Floats
-    fold: Indices
-    weight: Floats
+    fold: Indices  # (n_rows,): the fold of each row
+    weight: Floats  # (n_rows,): how often each row counts
     n_folds: int
 
     def rank(self, coverage: float) -> float:
@@ -155,15 +144,9 @@ def warn_if_infinite(rank: float, coverage: float, n: float, what: str) -> None:
 def class_scores(decision: Floats, log_proba: Floats | None, score: str) -> Floats:
     """Return how badly every class fits; large values leave a class out of the set.
 
-    Parameters
-    ----------
-    decision : ndarray of shape (n_rows, n_classes)
-        One column per class.
-    log_proba : ndarray of shape (n_rows, n_classes) or None
-        Calibrated, for the scores "lac" and "aps".
-    score : {"margin", "lac", "aps"}
-        The largest decision of another class less the class's own; one minus its probability; or
-        the summed probability of the classes that are at least as probable.
+    The score "margin" is the largest decision of another class less the class's own. The others
+    need calibrated probabilities: "lac" is one minus that of the class, "aps" the summed
+    probability of the classes that are at least as probable.
     """
     if score == "margin":
         out = np.empty_like(decision)

@@ -25,28 +25,15 @@ _ODD = np.uint64(0x9E3779B97F4A7C15)  # spreads bits over a word
 
 @dataclass(frozen=True)
 class MergedRows:
-    """Distinct training rows.
+    """Distinct training rows."""
 
-    Parameters
-    ----------
-    X : array, sparse matrix or data frame
-        The rows that are fitted to.
-    Y, cost : ndarray of shape (n_rows, n_outputs)
-        Their targets and summed costs.
-    weight : ndarray of shape (n_rows,) or None
-        Their summed weights; None when all are one.
-    index : ndarray of shape (n_rows,)
-        Where each stands in the given data.
-    inverse : ndarray of shape (n_samples,)
-        The distinct row of every given one; -1 where it has no weight.
-    """
-
-    X: Any
+    X: Any  # the rows that are fitted to
+    # Y, cost (n_rows, n_outputs): their targets and summed costs
     Y: Floats
     cost: Floats
-    weight: Floats | None
-    index: Indices
-    inverse: Indices
+    weight: Floats | None  # (n_rows,): their summed weights; None when all are one
+    index: Indices  # (n_rows,): where each stands in the given data
+    inverse: Indices  # (n_samples,): the distinct row of every given one; -1 where it has no weight
 
 
 def spread_rows(n: int) -> Indices:

@@ -25,20 +25,11 @@ _SEED = 0  # of the order in which rows are dealt to folds: the same data give t
 
 @dataclass(frozen=True)
 class FoldPlan:
-    """How rows are dealt to folds.
+    """How rows are dealt to folds."""
 
-    Parameters
-    ----------
-    cv : None, int, splitter, or array of shape (n_samples,)
-        None: ``default`` folds.
-    default : int
-        Number of folds where nothing is asked for.
-    names : sequence or None
-        Class labels; None for a regression and for several labels at once.
-    """
-
-    cv: Any
-    default: int
+    cv: Any  # None: ``default`` folds
+    default: int  # number of folds where nothing is asked for
+    # Class labels; None for a regression and for several labels at once.
     names: Sequence[Any] | None = None
 
     def deal(self, rows: MergedRows, targets: Targets, strata: Indices | None) -> Indices:

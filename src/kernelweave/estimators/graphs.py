@@ -17,18 +17,10 @@ from kernelweave.kernels.base import is_number
 
 @dataclass(frozen=True)
 class KernelGraph:
-    """Kernels, and which stand above which.
+    """Kernels, and which stand above which."""
 
-    Parameters
-    ----------
-    kernels : dict
-        Kernel of each node.
-    parents : dict
-        Nodes directly above each node that has any.
-    """
-
-    kernels: dict[Any, Kernel]
-    parents: dict[Any, list[Any]]
+    kernels: dict[Any, Kernel]  # kernel of each node
+    parents: dict[Any, list[Any]]  # nodes directly above each node that has any
 
     @classmethod
     def of(cls, kernels: Any, parents: Any, X: Any, weight: Floats | None) -> KernelGraph:

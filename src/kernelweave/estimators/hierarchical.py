@@ -4,23 +4,17 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-import numpy as np
-from sklearn.utils.validation import check_is_fitted
-
-from kernelweave._dask import by_parts
-from kernelweave._types import Floats
-from kernelweave._validation import offered_if
-from kernelweave.errors import InputError
 from kernelweave.losses import Hinge, Loss
 
-from .calibration import CALIBRATION, lacks_probabilities
+from .calibration import CALIBRATION
 from .classifier import LabelClassifier
 from .hierarchical_base import BaseHierarchical
+from .predictions import TaskClassifier
 from .shared_docs import BOUNDS, CALIBRATED, NODES, SUPPORT, shared_attributes
 
 
 @shared_attributes(NODES, BOUNDS, SUPPORT, CALIBRATED)
-class HierarchicalMKLClassifier(BaseHierarchical, LabelClassifier):
+class HierarchicalMKLClassifier(TaskClassifier, BaseHierarchical, LabelClassifier):
     """Support vector classifier on a directed acyclic graph of kernels.
 
     Minimises
@@ -36,64 +30,14 @@ class HierarchicalMKLClassifier(BaseHierarchical, LabelClassifier):
 
     Parameters
     ----------
-    kernels : dict, networkx graph, ProductLattice, list or None
-        A dict of nodes (any hashable) and kernels; a directed graph with edges from parents to
-        children and a node attribute ``kernel``; a list, whose nodes are its positions; or a
-        lattice of products, explored on demand. None: `ProductLattice()`, all products of
-        one-feature kernels.
-    parents : dict or None
-        Parents of each node of a dict or list of kernels; nodes that are missing have none.
-    node_cost : float, dict, callable or None
-        Cost ``d_v`` of each node: a dict, a function of the node, or a number a for ``a**depth``,
-        depth being the longest way from a node without parents. None: ``2**depth``, or the base of
-        the lattice. In a lattice only a number.
-    rho : float
-        In (1, 2]. 2 selects a node only with all its ancestors; smaller values are sparser.
-    normalize : {"diagonal", "trace", "cosine", "radius"} or None
-        What is made one before weights are learned: the mean diagonal, which products nearly keep;
-        the mean centred diagonal; every diagonal entry; the radius of the smallest ball around the
-        training rows; or nothing. In a lattice it applies to the kernels of the ladders.
     C : float
         Cost of errors. The squared norm adds the terms of all ancestors, so that useful values are
         larger than in `MKLClassifier`.
-    task_correlation : float, array of shape (n_outputs, n_outputs) or None
-        Relation of the functions of several classes or labels: a positive semi-definite matrix B,
-        or a number mu for ``B = I + 11' / mu``, which is stronger for small mu. None: they share
-        the choice of kernels only.
-    solver : {"alternate", "mirror"}
-        Node weights in closed form, alternating with inner solves; or the published mirror descent.
-    certificate : {"tight", "paper"}
-        When a node is activated: by its own quadratic form, which is nearly exact; or by the
-        published sufficient condition, which activates many more.
-    tol : float
-        Relative duality gap to stop at, at least 1e-9.
-    max_iter : int
-        Maximum number of inner solves; may be exceeded by one step.
-    max_nodes : int
-        Maximum number of activated nodes.
-    fit_intercept : bool
-        Whether to add a bias to every output.
     class_weight : dict, "balanced" or None
         Factors of C by class; of several labels, by the values 0 and 1 of each.
-    calibration : {"auto", "sigmoid", "vector", "temperature", "isotonic"} or None
-        How decisions become probabilities, as in `MKLClassifier`; None: not at all.
-    calibration_cv : int, splitter, array of shape (n_samples,) or None
-        Folds for it, as in `MKLClassifier`.
-    memory_limit : number of bytes, str such as "8GB", or None
-        None: half of the free memory.
-    n_jobs : int or None
-        Threads; None: all that the process may use. The result does not depend on it.
-    verbose : int
-        1 shows a bar with the gap.
 
     Attributes
     ----------
-    active_nodes_ : list
-        Nodes in use; those of a lattice are tuples of pairs of ladder (from 0) and rung (from 1).
-    block_norms_ : ndarray of shape (n_active,)
-        Norm of the function of each, ``Q_w`` above.
-    weights_ : ndarray of shape (n_active,)
-        Weight of the (normalised) kernel of each.
     classes_ : ndarray of shape (n_classes,)
         Class labels; of several labels their numbers.
 
@@ -172,97 +116,3 @@ class HierarchicalMKLClassifier(BaseHierarchical, LabelClassifier):
 
     def _make_loss(self) -> Loss:
         return Hinge(fit_intercept=self.fit_intercept)
-
-    def _refuse_outputs(self, n_outputs: int) -> None:
-        if n_outputs > 1:
-            raise InputError(
-                f"task: only two classes can be learned by task, but y has {n_outputs} classes or "
-                "labels."
-            )
-
-    @by_parts
-    def decision_function(self, X: Any, task: Any = None) -> Floats:
-        """Return ``f(x)`` for every row.
-
-        Parameters
-        ----------
-        X : array, sparse matrix or data frame of shape (n_samples, n_features)
-            Rows to predict.
-        task : array of shape (n_samples,) or one task
-            The task of the rows, where `fit` was given tasks.
-
-        Returns
-        -------
-        decision : ndarray of shape (n_samples,) or (n_samples, n_outputs)
-            Two classes: positive values support ``classes_[1]``. Otherwise one column per class or
-            label.
-        """
-        decision = self._decide(X)
-        if (own := self._by_task(decision, task)) is not None:
-            return own
-        return decision.ravel() if decision.shape[1] == 1 else decision
-
-    @by_parts
-    def predict(self, X: Any, task: Any = None) -> np.ndarray[Any, Any]:
-        """Return the predicted class of every row.
-
-        Parameters
-        ----------
-        X : array, sparse matrix or data frame of shape (n_samples, n_features)
-            Rows to predict.
-        task : array of shape (n_samples,) or one task
-            The task of the rows, where `fit` was given tasks.
-
-        Returns
-        -------
-        y : ndarray of shape (n_samples,) or (n_samples, n_labels)
-            Class labels, or zeros and ones for several labels.
-        """
-        decision = self.decision_function(X, task)
-        if self._several:
-            return (decision.reshape(len(decision), -1) > 0).astype(int)
-        codes = (decision > 0).astype(int) if decision.ndim == 1 else decision.argmax(axis=1)
-        return np.asarray(self.classes_[codes])
-
-    @offered_if(lacks_probabilities)
-    @by_parts
-    def predict_proba(self, X: Any, task: Any = None) -> Floats:
-        """Return the probability of every class.
-
-        Parameters
-        ----------
-        X : array, sparse matrix or data frame of shape (n_samples, n_features)
-            Rows to predict.
-        task : array of shape (n_samples,) or one task
-            The task of the rows, where `fit` was given tasks.
-
-        Returns
-        -------
-        proba : ndarray of shape (n_samples, n_classes)
-            In the order of `classes_`; of several labels, the probability of each label. The most
-            probable class may differ from that of `predict`, which calibration does not change.
-        """
-        return np.asarray(np.exp(self.predict_log_proba(X, task)))
-
-    @offered_if(lacks_probabilities)
-    @by_parts
-    def predict_log_proba(self, X: Any, task: Any = None) -> Floats:
-        """Return the logarithm of the probability of every class.
-
-        Parameters
-        ----------
-        X : array, sparse matrix or data frame of shape (n_samples, n_features)
-            Rows to predict.
-        task : array of shape (n_samples,) or one task
-            The task of the rows, where `fit` was given tasks.
-
-        Returns
-        -------
-        log_proba : ndarray of shape (n_samples, n_classes)
-            Also where the probability itself rounds to zero.
-        """
-        check_is_fitted(self)
-        log_p = self._log_proba(self._outputs(X))
-        if (own := self._by_task(log_p, task)) is None:
-            return log_p
-        return np.column_stack([np.log1p(-np.exp(own)), own])

@@ -43,7 +43,41 @@ _INHERITED = "kernels normalize C tol max_iter fit_intercept memory_limit n_jobs
 
 
 class BaseHierarchical(TaskOutputs, PathMixin, BaseMKL):
-    """Base of the estimators that learn on a graph of kernels."""
+    """Base of the estimators that learn on a graph of kernels.
+
+    Parameters
+    ----------
+    kernels : dict, networkx graph, ProductLattice, list or None
+        A dict of nodes (any hashable) and kernels; a directed graph with edges from parents to
+        children and a node attribute ``kernel``; a list, whose nodes are its positions; or a
+        lattice of products, explored on demand. None: `ProductLattice()`, all products of
+        one-feature kernels.
+    parents : dict or None
+        Parents of each node of a dict or list of kernels; nodes that are missing have none.
+    node_cost : float, dict, callable or None
+        Cost ``d_v`` of each node: a dict, a function of the node, or a number a for ``a**depth``,
+        depth being the longest way from a node without parents. None: ``2**depth``, or the base of
+        the lattice. In a lattice only a number.
+    rho : float
+        In (1, 2]. 2 selects a node only with all its ancestors; smaller values are sparser.
+    normalize : {"diagonal", "trace", "cosine", "radius"} or None
+        What is made one before weights are learned: the mean diagonal, which products nearly keep;
+        the mean centred diagonal; every diagonal entry; the radius of the smallest ball around the
+        training rows; or nothing. In a lattice it applies to the kernels of the ladders.
+    task_correlation : float, array of shape (n_outputs, n_outputs) or None
+        Relation of the functions of several classes, labels or targets: a positive semi-definite
+        matrix B, or a number mu for ``B = I + 11' / mu``, which is stronger for small mu. None:
+        they share the choice of kernels only.
+    solver : {"alternate", "mirror"}
+        Node weights in closed form, alternating with inner solves; or the published mirror descent.
+    certificate : {"tight", "paper"}
+        When a node is activated: by its own quadratic form, which is nearly exact; or by the
+        published sufficient condition, which activates many more.
+    max_iter : int
+        Maximum number of inner solves; may be exceeded by one step.
+    max_nodes : int
+        Maximum number of activated nodes.
+    """
 
     parents: Any
     node_cost: Any

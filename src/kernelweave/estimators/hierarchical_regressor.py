@@ -5,20 +5,16 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any, ClassVar, Self
 
-from kernelweave._dask import by_parts
-from kernelweave._types import Floats
-from kernelweave._validation import offered_if
-from kernelweave.errors import InputError
-
 from .duplicates import MergedRows
 from .hierarchical_base import BaseHierarchical
-from .intervals import INTERVALS, lacks_intervals
+from .intervals import INTERVALS
+from .predictions import TaskRegressor
 from .regressor import KernelRegressor
 from .shared_docs import BOUNDS, COVERED, NODES, SUPPORT, shared_attributes
 
 
 @shared_attributes(NODES, BOUNDS, SUPPORT, COVERED)
-class HierarchicalMKLRegressor(BaseHierarchical, KernelRegressor):
+class HierarchicalMKLRegressor(TaskRegressor, BaseHierarchical, KernelRegressor):
     """Regression on a directed acyclic graph of kernels.
 
     Minimises the norm of `HierarchicalMKLClassifier`, halved and squared, plus
@@ -26,61 +22,14 @@ class HierarchicalMKLRegressor(BaseHierarchical, KernelRegressor):
 
     Parameters
     ----------
-    kernels : dict, networkx graph, ProductLattice, list or None
-        Kernels and their graph, as in `HierarchicalMKLClassifier`.
-    parents : dict or None
-        Parents of each node of a dict or list of kernels; nodes that are missing have none.
-    node_cost : float, dict, callable or None
-        Cost of each node, as in `HierarchicalMKLClassifier`.
-    rho : float
-        In (1, 2]. 2 selects a node only with all its ancestors; smaller values are sparser.
     loss : {"epsilon_insensitive", "square", "huber"}
         The loss, as in `MKLRegressor`.
-    epsilon : float
-        Half-width of the insensitive zone, or Huber's threshold, in units of the target.
-    target_scale : "spread", float or None
-        Unit of the target, in which ``epsilon`` and residuals are measured, so that C means the
-        same for dollars and for thousands of them. "spread": its standard deviation, outliers cut
-        off; None: one.
-    normalize : {"diagonal", "trace", "cosine", "radius"} or None
-        What is made one before weights are learned, as in `HierarchicalMKLClassifier`.
     C : float
         Cost of errors; useful values are larger than in `MKLRegressor`.
-    task_correlation : float, array of shape (n_outputs, n_outputs) or None
-        Relation of several targets, as in `HierarchicalMKLClassifier`.
-    solver : {"alternate", "mirror"}
-        Node weights in closed form, alternating with inner solves; or the published mirror descent.
-    certificate : {"tight", "paper"}
-        When a node is activated, as in `HierarchicalMKLClassifier`.
-    tol : float
-        Relative duality gap to stop at, at least 1e-9.
-    max_iter : int
-        Maximum number of inner solves; may be exceeded by one step.
-    max_nodes : int
-        Maximum number of activated nodes.
-    fit_intercept : bool
-        Whether to add a bias to every output.
     intervals : {"auto", "guaranteed", "jackknife+"} or None
         How `predict_interval` gets models that did not see a row, as in `MKLRegressor`.
     calibration_cv : int, splitter, array of shape (n_samples,) or None
         Folds for it, as in `MKLRegressor`.
-    memory_limit : number of bytes, str such as "8GB", or None
-        None: half of the free memory.
-    n_jobs : int or None
-        Threads; None: all that the process may use. The result does not depend on it.
-    verbose : int
-        1 shows a bar with the gap.
-
-    Attributes
-    ----------
-    active_nodes_ : list
-        Nodes in use; those of a lattice are tuples of pairs of ladder (from 0) and rung (from 1).
-    block_norms_ : ndarray of shape (n_active,)
-        Norm of the function of each, ``Q_w`` above.
-    weights_ : ndarray of shape (n_active,)
-        Weight of the (normalised) kernel of each.
-    target_scale_ : float
-        Unit of the target.
 
     References
     ----------
@@ -161,58 +110,9 @@ class HierarchicalMKLRegressor(BaseHierarchical, KernelRegressor):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    def _refuse_outputs(self, n_outputs: int) -> None:
-        if n_outputs > 1:
-            raise InputError("task: y must have one column where tasks are given.")
-
     def _scale(self, rows: MergedRows, models: list[Self]) -> MergedRows:
         if not hasattr(self, "tasks_"):
             return super()._scale(rows, models)
         # Targets of other tasks only fill their columns.
         own = (rows.Y * (rows.cost > 0)).sum(axis=1, keepdims=True)
         return replace(super()._scale(replace(rows, Y=own), models), Y=rows.Y)
-
-    @by_parts
-    def predict(self, X: Any, task: Any = None) -> Floats:
-        """Return the predicted value of every row.
-
-        Parameters
-        ----------
-        X : array, sparse matrix or data frame of shape (n_samples, n_features)
-            Rows to predict.
-        task : array of shape (n_samples,) or one task
-            The task of the rows, where `fit` was given tasks.
-
-        Returns
-        -------
-        y : ndarray of shape (n_samples,) or (n_samples, n_outputs)
-            Predictions.
-        """
-        if (own := self._by_task(decision := self._decide(X), task)) is not None:
-            return own
-        return decision.ravel() if self._one_output else decision
-
-    @offered_if(lacks_intervals)
-    @by_parts
-    def predict_interval(self, X: Any, coverage: float = 0.9, task: Any = None) -> Floats:
-        """Return an interval for every row that holds its target with a given probability.
-
-        Parameters
-        ----------
-        X : array, sparse matrix or data frame of shape (n_samples, n_features)
-            Rows to predict.
-        coverage : float in (0, 1)
-            Share of new rows whose interval should hold their target. It is nominal unless
-            `coverage_guarantee_` is a number.
-        task : array of shape (n_samples,) or one task
-            The task of the rows, where `fit` was given tasks.
-
-        Returns
-        -------
-        interval : ndarray of shape (n_samples, 2) or (n_samples, n_targets, 2)
-            Lower and upper ends; infinite where the training rows are too few for the coverage.
-        """
-        intervals = self._intervals_of_outputs(X, coverage)
-        if (own := self._by_task(intervals, task)) is not None:
-            return own
-        return intervals[:, 0] if self._one_output else intervals

@@ -46,23 +46,40 @@ _BLOCK_BYTES = 6.4e7  # of the kernel blocks that prediction works in
 
 
 class BaseMetricKernel(LeftOutRows, NotebookSummary, BaseEstimator):
-    """Base of the estimators with a learned metric."""
+    """Base of the estimators with a learned metric.
 
-    columns: Any
-    n_steps: int
-    shrink: float
-    shares: Sequence[float]
-    widths: Sequence[float]
-    ridges: Sequence[float]
-    select: str
-    metric_rows: int
-    max_exact: int
-    max_full: int
-    n_landmarks: int
-    memory_limit: float | str | None
-    n_jobs: int | None
-    random_state: Any
-    verbose: int
+    Parameters
+    ----------
+    columns : names, positions, slice, mask, callable, selector or None
+        Columns to learn from; None: all.
+    n_steps : int
+        Times that the metric is learned anew. 0: all columns count alike.
+    shrink : float
+        Share of the off-diagonal part of the gradient outer product that the metric keeps; 1 lets
+        it follow oblique directions freely, 0 keeps it diagonal.
+    shares : sequence of float
+        Shares of the product Laplacian, which follows the axes, to choose from.
+    widths : sequence of float
+        Widths to choose from, in medians of the distances.
+    select : "loo" or "cv"
+        How the step is chosen: by leave-one-out errors, or by three folds in each of which the
+        metric is learned anew, which takes about three times as long. Leave-one-out errors are too
+        small where rows are few for the number of encoded columns.
+    metric_rows : int
+        Where there are more than `max_exact` rows: rows drawn to learn the metric.
+    max_exact : int
+        Rows up to which metric and function are learned from all rows in closed form.
+    max_full : int
+        Rows up to which the function is fitted to all rows by conjugate gradients on the full
+        kernel, in single precision; beyond, or where `memory_limit` does not hold the kernel,
+        Nystroem landmarks stand for the rows.
+    n_landmarks : int
+        Number of landmarks.
+    random_state : int, RandomState or None
+        Draws rows and landmarks where there are more than `max_exact`.
+    verbose : int
+        1 counts the steps.
+    """
 
     _declaration: ClassVar[Declaration] = Declaration(
         learns="metric",

@@ -17,6 +17,7 @@ from kernelweave.errors import InputError
 
 from .metric_base import BaseMetricKernel
 from .metric_intervals import LeftOutIntervals, LeftOutSets, margins
+from .predictions import DecidedClasses
 from .shared_docs import CLASSES, METRIC, SUPPORT, shared_attributes
 from .targets import Targets, class_targets, real_targets
 from .terms import KernelTerms
@@ -37,48 +38,8 @@ class MetricKernelRegressor(LeftOutIntervals, ScoredByParts, RegressorMixin, Bas
 
     Parameters
     ----------
-    columns : names, positions, slice, mask, callable, selector or None
-        Columns to learn from; None: all.
-    n_steps : int
-        Times that the metric is learned anew. 0: all columns count alike.
-    shrink : float
-        Share of the off-diagonal part of the gradient outer product that the metric keeps; 1 lets
-        it follow oblique directions freely, 0 keeps it diagonal.
-    shares : sequence of float
-        Shares of the product Laplacian, which follows the axes, to choose from.
-    widths : sequence of float
-        Widths to choose from, in medians of the distances.
     ridges : sequence of float
         Ridges to choose from, in units of the spread of the target.
-    select : "loo" or "cv"
-        How the step is chosen: by leave-one-out errors, or by three folds in each of which the
-        metric is learned anew, which takes about three times as long. Leave-one-out errors are too
-        small where rows are few for the number of encoded columns.
-    metric_rows : int
-        Where there are more than `max_exact` rows: rows drawn to learn the metric.
-    max_exact : int
-        Rows up to which metric and function are learned from all rows in closed form.
-    max_full : int
-        Rows up to which the function is fitted to all rows by conjugate gradients on the full
-        kernel, in single precision; beyond, or where `memory_limit` does not hold the kernel,
-        Nystroem landmarks stand for the rows.
-    n_landmarks : int
-        Number of landmarks.
-    memory_limit : number of bytes, str such as "8GB", or None
-        None: half of what is free.
-    n_jobs : int or None
-        Threads; None: all that the process may use. The result does not depend on it.
-    random_state : int, RandomState or None
-        Draws rows and landmarks where there are more than `max_exact`.
-    verbose : int
-        1 counts the steps.
-
-    Attributes
-    ----------
-    column_weights_ : dict
-        Share of each column in the squared gradients of the function, per unit of its spread;
-        ``name?`` is the indicator of the gaps of a column. It says what the function reacts to, not
-        what causes the target; correlated columns share.
 
     References
     ----------
@@ -155,7 +116,9 @@ class MetricKernelRegressor(LeftOutIntervals, ScoredByParts, RegressorMixin, Bas
 
 
 @shared_attributes(METRIC, SUPPORT, CLASSES)
-class MetricKernelClassifier(LeftOutSets, ScoredByParts, ClassifierMixin, BaseMetricKernel):
+class MetricKernelClassifier(
+    LeftOutSets, DecidedClasses, ScoredByParts, ClassifierMixin, BaseMetricKernel
+):
     """Kernel ridge classification in a learned metric, for one table of mixed columns.
 
     The model of `MetricKernelRegressor` with targets of plus and minus one, one output per class
@@ -164,45 +127,15 @@ class MetricKernelClassifier(LeftOutSets, ScoredByParts, ClassifierMixin, BaseMe
 
     Parameters
     ----------
-    columns : names, positions, slice, mask, callable, selector or None
-        Columns to learn from; None: all.
-    n_steps : int
-        Times that the metric is learned anew. 0: all columns count alike.
-    shrink : float
-        Share of the off-diagonal part of the gradient outer product that the metric keeps.
-    shares : sequence of float
-        Shares of the product Laplacian, which follows the axes, to choose from.
-    widths : sequence of float
-        Widths to choose from, in medians of the distances.
     ridges : sequence of float
         Ridges to choose from, for targets of plus and minus one.
-    select : "loo" or "cv"
-        How the step is chosen: by leave-one-out errors, or by three folds in each of which the
-        metric is learned anew, which takes about three times as long. Leave-one-out errors are too
-        small where rows are few for the number of encoded columns.
-    metric_rows : int
-        Where there are more than `max_exact` rows: rows drawn to learn the metric.
-    max_exact : int
-        Rows up to which metric and function are learned from all rows in closed form.
-    max_full : int
-        Rows up to which the function is fitted to all rows by conjugate gradients on the full
-        kernel, in single precision; beyond, or where `memory_limit` does not hold the kernel,
-        Nystroem landmarks stand for the rows.
-    n_landmarks : int
-        Number of landmarks.
     class_weight : dict, "balanced", "auto" or None
         Weights of the classes. "auto": where the rarer of two classes has less than a tenth of the
         rows, its squared errors count more, by the root of the ratio; probabilities still refer to
         classes as frequent as in the data.
-    memory_limit : number of bytes, str such as "8GB", or None
-        None: half of what is free.
-    n_jobs : int or None
-        Threads; None: all that the process may use. The result does not depend on it.
     random_state : int, RandomState or None
         Draws rows and landmarks where there are more than `max_exact`, and mixes of the outputs
         where there are more than eight classes.
-    verbose : int
-        1 counts the steps.
 
     Attributes
     ----------
@@ -394,24 +327,6 @@ class MetricKernelClassifier(LeftOutSets, ScoredByParts, ClassifierMixin, BaseMe
             ``log(predict_proba(X))``.
         """
         return np.asarray(np.log(self.predict_proba(X)))
-
-    @by_parts
-    def predict(self, X: Any) -> np.ndarray[Any, Any]:
-        """Return the most probable class of every row.
-
-        Parameters
-        ----------
-        X : array or data frame of shape (n_samples, n_features)
-            Rows to predict.
-
-        Returns
-        -------
-        y : ndarray of shape (n_samples,)
-            Class labels.
-        """
-        decision = self.decision_function(X)
-        codes = (decision > 0).astype(int) if decision.ndim == 1 else decision.argmax(axis=1)
-        return np.asarray(self.classes_[codes])
 
 
 def _class_codes(Y: Floats) -> Indices:

@@ -56,14 +56,8 @@ class MKLClassifier(NativeProbabilities, LabelClassifier):
         ball around the training rows, or nothing.
     C : float
         Cost of errors. With normalised kernels it means what it means in scikit-learn's `SVC`.
-    tol : float
-        Relative duality gap to stop at, at least 1e-9.
     max_iter : int
         Maximum number of inner SVM solves; may be exceeded by one step.
-    fit_intercept : bool
-        Whether to add a bias to every output.
-    class_weight : dict, "balanced" or None
-        Factors of C by class.
     calibration : {"auto", "sigmoid", "vector", "temperature", "isotonic"} or None
         How decisions become probabilities, from decisions of rows that were held out; None: not at
         all. "auto": a sigmoid for two classes, softmax with a slope and a bias for each class
@@ -76,17 +70,6 @@ class MKLClassifier(NativeProbabilities, LabelClassifier):
         rows that are equal share the fold of the first. None: five stratified folds, or three.
     warm_start : bool
         Whether `fit` begins from the last solution when the number of rows is the same.
-    memory_limit : number of bytes, str such as "8GB", or None
-        None: half of the free memory.
-    n_jobs : int or None
-        Threads; None: all that the process may use. The result does not depend on it.
-    verbose : int
-        1 shows a bar with the gap.
-
-    Attributes
-    ----------
-    weights_ : ndarray of shape (n_kernels,)
-        Weight of every (normalised) kernel.
 
     References
     ----------
@@ -189,22 +172,14 @@ class MKLRegressor(QuantileRegressor):
     loss : {"epsilon_insensitive", "square", "huber", "quantile"}
         ``max(0, |y - f| - epsilon)``; ``(y - f)^2 / 2``; the square up to a residual of
         ``epsilon`` and linear beyond; or ``max(t (y - f), (t - 1) (y - f))`` with the quantile t.
-    epsilon : float
-        Half-width of the insensitive zone, or Huber's threshold, in units of the target.
     quantile : float or increasing sequence of float
         Level or levels of the quantiles, each between 0 and 1; other losses ignore it. Several
         levels share one set of weights, and `predict` returns one column for each; they never
         cross. A pair of quantiles covers fewer new rows than its levels promise.
-    target_scale : "spread", float or None
-        Unit of the target, in which ``epsilon`` and residuals are measured, so that C means the
-        same for dollars and for thousands of them. "spread": its standard deviation, outliers cut
-        off; None: one.
     normalize : {"trace", "diagonal", "cosine", "radius"} or None
         What is made one before weights are learned, as in `MKLClassifier`.
     C : float
         Cost of errors.
-    tol : float
-        Relative duality gap to stop at, at least 1e-9.
     max_iter : int
         Maximum number of inner solves.
     fit_intercept : bool
@@ -220,19 +195,6 @@ class MKLRegressor(QuantileRegressor):
         rows that are equal share the fold of the first. None: five.
     warm_start : bool
         Whether `fit` begins from the last solution when the number of rows is the same.
-    memory_limit : number of bytes, str such as "8GB", or None
-        None: half of the free memory.
-    n_jobs : int or None
-        Threads; None: all that the process may use. The result does not depend on it.
-    verbose : int
-        1 shows a bar with the gap.
-
-    Attributes
-    ----------
-    weights_ : ndarray of shape (n_kernels,)
-        Weight of every (normalised) kernel.
-    target_scale_ : float
-        Unit of the target.
 
     Examples
     --------

@@ -7,21 +7,11 @@ from typing import Any, ClassVar
 
 from .mkl import MKLClassifier, MKLRegressor
 from .path_cv import SAVED, PathCV, search_constraints
-from .shared_docs import (
-    BOUNDS,
-    CALIBRATED,
-    CHOSEN,
-    CLASSES,
-    COVERED,
-    NYSTROEM,
-    SUPPORT,
-    WEIGHTS,
-    shared_attributes,
-)
+from .shared_docs import CHOSEN, shared_attributes
 
 
-# Entries of the other parameters are those of `MKLClassifier`.
-@shared_attributes(CHOSEN, WEIGHTS, NYSTROEM, BOUNDS, SUPPORT, CLASSES, CALIBRATED)
+# Entries of the other parameters and attributes are those of `MKLClassifier`.
+@shared_attributes(CHOSEN)
 class MKLClassifierCV(PathCV, MKLClassifier):
     """`MKLClassifier` with C chosen by cross-validation.
 
@@ -36,11 +26,6 @@ class MKLClassifierCV(PathCV, MKLClassifier):
         How to split; an integer gives stratified folds.
     scoring : str, callable or None, default=None
         What to maximise; None is accuracy. Of equal scores the smaller C wins.
-
-    Attributes
-    ----------
-    C_ : float
-        The chosen value of C; the model was fitted to all rows with it.
 
     See Also
     --------
@@ -102,8 +87,8 @@ class MKLClassifierCV(PathCV, MKLClassifier):
         return tags
 
 
-# Entries of the other parameters are those of `MKLRegressor`.
-@shared_attributes(CHOSEN, WEIGHTS, NYSTROEM, BOUNDS, SUPPORT, COVERED)
+# Entries of the other parameters and attributes are those of `MKLRegressor`.
+@shared_attributes(CHOSEN)
 class MKLRegressorCV(PathCV, MKLRegressor):
     """`MKLRegressor` with C chosen by cross-validation.
 
@@ -122,8 +107,6 @@ class MKLRegressorCV(PathCV, MKLRegressor):
 
     Attributes
     ----------
-    C_ : float
-        The chosen value of C; the model was fitted to all rows with it.
     target_scale_ : float
         Unit of the target.
 

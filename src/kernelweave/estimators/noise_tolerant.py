@@ -67,8 +67,6 @@ class NoiseTolerantKernelClassifier(RidgeAverageClassifier):
 
     Parameters
     ----------
-    kernels : Kernel, KernelFamily, list of both, or None
-        Each should be able to classify alone. None: `complete_ladder`.
     mode : {"auto", "class", "symmetric"}
         Of two classes, "auto" moves the threshold by the share `shift` of the estimated correction,
         "class" fully, with a second fit to expected true labels (for noise that is known to hit one
@@ -85,24 +83,13 @@ class NoiseTolerantKernelClassifier(RidgeAverageClassifier):
     shift : float
         Between 0 and 1; see `mode`. Small values suit classes that overlap and of which one is
         rare, large ones noise that may hit one class harder.
-    temperature : float
-        Large values give models with larger leave-one-out errors more weight.
-    floor : float
-        Between 0 and 1: the share of the average that is divided equally among the kernels.
     tail : float
         Share of the examples beyond each end of the range of scores.
-    ridges : array of float, optional
-        Ridges to average over, in units of eigenvalues of a kernel of unit mean diagonal; 16 from
-        0.01 to 1000 (above 2000 rows: to their number).
     average : {"models", "kernels"}
         "kernels" averages the kernels first: one eigendecomposition instead of one per kernel.
     final : {"ridge", "svm"}
         "svm" ends with an SVM on the weighted kernels, fitted to expected true labels; with
         ``mode="class"`` only.
-    memory_limit : number of bytes, str such as "8GB", or None
-        None: half of the free memory.
-    n_jobs : int or None
-        Threads; None: all that the process may use. The result does not depend on it.
     verbose : int
         1 reports each kernel, or each pass over the rows.
 
@@ -111,15 +98,9 @@ class NoiseTolerantKernelClassifier(RidgeAverageClassifier):
     weights_ : ndarray of shape (n_kernels,)
         Share of every (normalised) kernel in the average; 0 for constant kernels and for copies of
         earlier ones.
-    ridge_weights_ : ndarray of shape (n_kernels, n_ridges)
-        Share of every model.
-    ridges_ : ndarray of shape (n_ridges,)
-        Ridges.
     contributions_ : ndarray of shape (n_kernels,)
         Share of each kernel in the sum of the variances, over the training rows, of what the
         kernels add to the decision function.
-    support_ : ndarray of shape (n_support,)
-        Training rows that prediction needs: all of them up to 2000 rows, landmarks from 5000 on.
     dual_coef_ : ndarray of shape (n_kernels, n_outputs, n_support)
         Coefficients of each normalised kernel: the decision function is
         ``sum_j scales_j k_j(x, rows) @ dual_coef_[j].T + intercept_``.
@@ -141,8 +122,6 @@ class NoiseTolerantKernelClassifier(RidgeAverageClassifier):
         order of `label_quality_`.
     loo_scores_ : ndarray of shape (n_samples,) or (n_samples, n_classes)
         Averaged leave-one-out values.
-    loo_error_ : float
-        Averaged mean squared leave-one-out error.
     objective_ : float
         The same.
     duality_gap_ : float

@@ -114,14 +114,6 @@ class NoisyLabelMKLClassifier(LabelQuality, NoisyFolds, KernelClassifier):
         Factors of the losses by class.
     calibration : {"auto", "sigmoid", "vector", "temperature", "isotonic"} or None
         How decisions become probabilities of the given labels, as in `MKLClassifier`.
-    calibration_cv : int, splitter, array of shape (n_samples,) or None
-        Folds for it, as in `MKLClassifier`.
-    memory_limit : number of bytes, str such as "8GB", or None
-        None: half of the free memory.
-    n_jobs : int or None
-        Threads; None: all that the process may use. The result does not depend on it.
-    verbose : int
-        1 shows a bar with the gap.
 
     Attributes
     ----------

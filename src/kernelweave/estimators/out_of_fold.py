@@ -51,38 +51,20 @@ SAVED = {
 
 @dataclass(frozen=True)
 class HeldProblem:
-    """The problem of a fit with its kernel weights held, to be solved without some rows.
+    """The problem of a fit with its kernel weights held, to be solved without some rows."""
 
-    Parameters
-    ----------
-    kernel : KernelOperator
-        The learned kernel.
-    loss : Loss
-        The loss.
-    Y, cost : ndarray of shape (n_rows, n_outputs)
-        Targets and costs of all rows.
-    dual_coef : ndarray of shape (n_rows, n_outputs)
-        The solution with all rows.
-    tol : float
-        Relative gap of the fit.
-    relation : ndarray of shape (n_outputs, n_outputs) or None
-        How outputs are related.
-    bank, function
-        Of a Nystroem fit: its bank, and the solution as weights of its columns.
-    shift : ndarray of shape (n_outputs,) or float
-        What was taken from the targets.
-    """
-
-    kernel: KernelOperator
+    kernel: KernelOperator  # the learned kernel
     loss: Loss
+    # Y, cost (n_rows, n_outputs): targets and costs of all rows
     Y: Floats
     cost: Floats
-    dual_coef: Floats
-    tol: float
-    relation: Floats | None = None
+    dual_coef: Floats  # (n_rows, n_outputs): the solution with all rows
+    tol: float  # relative gap of the fit
+    relation: Floats | None = None  # (n_outputs, n_outputs): how outputs are related
+    # bank, function: of a Nystroem fit: its bank, and the solution as weights of its columns
     bank: Bank | None = None
     function: Floats | None = None
-    shift: Floats | float = 0.0
+    shift: Floats | float = 0.0  # (n_outputs,): what was taken from the targets
 
     @property
     def is_linear(self) -> bool:
@@ -139,22 +121,11 @@ class HeldSolution:
 
 @dataclass(frozen=True)
 class LeftOut:
-    """Values of rows that were left out, and the models that did not see them.
+    """Values of rows that were left out, and the models that did not see them."""
 
-    Parameters
-    ----------
-    values : ndarray of shape (n_rows, n_outputs)
-        Of the merged rows.
-    fold : ndarray of shape (n_rows,)
-        The model that left each of them out.
-    models : list
-        Estimators; together their outputs are those of all folds, one fold after the other.
-    n_folds : int
-        Number of folds.
-    """
-
-    values: Floats
-    fold: Indices
+    values: Floats  # (n_rows, n_outputs): of the merged rows
+    fold: Indices  # (n_rows,): the model that left each of them out
+    # Estimators; together their outputs are those of all folds, one fold after the other.
     models: list[Any]
     n_folds: int
 

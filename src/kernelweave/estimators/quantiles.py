@@ -63,18 +63,6 @@ class QuantileRegressor(KernelRegressor):
 
     @by_parts
     def predict(self, X: Any) -> Floats:
-        """Return the predicted value of every row.
-
-        Parameters
-        ----------
-        X : array, sparse matrix or data frame of shape (n_samples, n_features)
-            Rows to predict.
-
-        Returns
-        -------
-        y : ndarray of shape (n_samples,) or (n_samples, n_outputs)
-            Predictions; of several quantiles one column per level, increasing in every row.
-        """
         decision = self._decide(X)
         if self._several_levels:
             return np.sort(decision, axis=1)

@@ -61,18 +61,6 @@ class RadiusKernelClassifier(KernelClassifier):
         the change, relatively.
     max_iter : int
         Maximum number of inner SVM solves, each with an enclosing ball.
-    fit_intercept : bool
-        Whether to add a bias to every output.
-    class_weight : dict, "balanced" or None
-        Factors of C by class.
-    calibration : {"auto", "sigmoid", "vector", "temperature", "isotonic"} or None
-        How decisions become probabilities, as in `MKLClassifier`; None: not at all.
-    calibration_cv : int, splitter, array of shape (n_samples,) or None
-        Folds for it, as in `MKLClassifier`.
-    memory_limit : number of bytes, str such as "8GB", or None
-        None: half of the free memory.
-    n_jobs : int or None
-        Threads; None: all that the process may use. The result does not depend on it.
     verbose : int
         1 shows a bar.
 

@@ -56,7 +56,22 @@ def _unit(target_scale: float | str | None, rows: MergedRows) -> float:
 
 
 class KernelRegressor(IntervalRegressor, PathMixin, ScoredByParts, RegressorMixin, BaseMKL):
-    """Base of the regressors: several targets share one set of weights."""
+    """Base of the regressors: several targets share one set of weights.
+
+    Parameters
+    ----------
+    epsilon : float
+        Half-width of the insensitive zone, or Huber's threshold, in units of the target.
+    target_scale : "spread", float or None
+        Unit of the target, in which ``epsilon`` and residuals are measured, so that C means the
+        same for dollars and for thousands of them. "spread": its standard deviation, outliers cut
+        off; None: one.
+
+    Attributes
+    ----------
+    target_scale_ : float
+        Unit of the target.
+    """
 
     _declaration = BaseMKL._declaration.extended(
         {"_one_output": "flag"},
@@ -148,7 +163,7 @@ class KernelRegressor(IntervalRegressor, PathMixin, ScoredByParts, RegressorMixi
         Returns
         -------
         y : ndarray of shape (n_samples,) or (n_samples, n_outputs)
-            Predictions.
+            Predictions; of several quantiles one column per level, increasing in every row.
         """
         decision = self._decide(X)
         return decision.ravel() if self._one_output else decision

@@ -53,7 +53,31 @@ class FittedAverage:
 
 
 class RidgeAverageClassifier(LabelQuality, BaseClassifier):
-    """Base of the classifiers whose models are averages over kernels and ridges."""
+    """Base of the classifiers whose models are averages over kernels and ridges.
+
+    Parameters
+    ----------
+    kernels : Kernel, KernelFamily, list of both, or None
+        Each should be able to classify alone. None: `complete_ladder`.
+    ridges : array of float, optional
+        Ridges to average over, in units of eigenvalues of a kernel of unit mean diagonal; 16 from
+        0.01 to 1000 (above 2000 rows: to their number).
+    temperature : float
+        Large values give models with larger leave-one-out errors more weight.
+    floor : float
+        Between 0 and 1: the share of the average that is divided equally among the kernels.
+
+    Attributes
+    ----------
+    ridge_weights_ : ndarray of shape (n_kernels, n_ridges)
+        Share of every model.
+    ridges_ : ndarray of shape (n_ridges,)
+        Ridges.
+    support_ : ndarray of shape (n_support,)
+        Training rows that prediction needs: all of them up to 2000 rows, landmarks from 5000 on.
+    loo_error_ : float
+        Averaged mean squared leave-one-out error.
+    """
 
     _takes_features = True
 

@@ -12,24 +12,23 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_consistent_length
 
-from kernelweave._dask import ScoredByParts, by_parts
+from kernelweave._dask import ScoredByParts
 from kernelweave._types import Floats
-from kernelweave._validation import StrOptions, check_weights, offered_if, refuse_missing_labels
+from kernelweave._validation import StrOptions, check_weights, refuse_missing_labels
 from kernelweave.errors import InputError, warn
 from kernelweave.losses import Hinge, Logistic, Loss
 from kernelweave.rules import Link
 
-from .calibration import CALIBRATION, CalibratedClassifier, lacks_probabilities
+from .calibration import CALIBRATION, lacks_probabilities
 from .duplicates import MergedRows
+from .predictions import TaskClassifier
 from .rule_base import BaseRuleEnsemble
-from .shared_docs import BOUNDS, CALIBRATED, RULES, shared_attributes
+from .shared_docs import BOUNDS, CALIBRATED, RULE_PARAMETERS, RULES, shared_attributes
 from .targets import Targets, class_targets, require_target, weighted
 
 
-@shared_attributes(RULES, BOUNDS, CALIBRATED)
-class RuleEnsembleClassifier(
-    CalibratedClassifier, ScoredByParts, ClassifierMixin, BaseRuleEnsemble
-):
+@shared_attributes(RULES, BOUNDS, CALIBRATED, parameters=RULE_PARAMETERS)
+class RuleEnsembleClassifier(TaskClassifier, ScoredByParts, ClassifierMixin, BaseRuleEnsemble):
     """Classify by a weighted sum of readable rules, found among all conjunctions.
 
     Every column becomes propositions such as ``age <= 41.5``, and every conjunction of them is a
@@ -44,82 +43,13 @@ class RuleEnsembleClassifier(
 
     Parameters
     ----------
-    rho : float, default=1.1
-        In [1, 2]. Smaller values give fewer rules; 2 is hierarchical kernel learning, and 1 is a
-        weighted l1 norm, which gives most conjunctions the weight zero and is by far the fastest.
-        It needs a smooth loss.
     loss : {"hinge", "logistic"}, default="hinge"
         The logistic loss gives probabilities; ``rho=1`` needs it.
     C : float, default=1.0
         Cost of errors. Useful values are often between 1 and 1000.
-    base : float, default=2.0
-        A conjunction of k propositions costs ``base ** k``. Larger values favour short rules.
-    propositions : {"auto", "given"}, default="auto"
-        Make propositions from the columns of ``X``, or use its columns, which are then truth
-        values or zeros and ones, as they are.
-    n_cuts : int, default=4
-        Most cuts for a column of numbers.
-    cut_strategy : {"quantile", "uniform"}, default="quantile"
-        Where to cut.
-    categorical : "auto" or list of names or positions, default="auto"
-        Columns of numbers to treat as categories; see `Propositions`.
-    max_length : int or None, default=None
-        Longest conjunction that may become a rule.
-    task_correlation : float, array of shape (n_outputs, n_outputs) or None, default=None
-        How the outputs of several classes, labels or tasks are related: a matrix ``B``, or a
-        number mu for ``I + 11'/mu`` (small values pull them together). None: not at all, but they
-        share rules.
-    threshold : float, default=1e-3
-        Rules whose norm is at most this share of the largest are dropped.
-    max_rules : int or None, default=None
-        Keep at most so many rules: those whose contribution to the scores varies most.
-    refit : bool, default=False
-        Whether to merge rules that hold on the same rows or on complementary ones (``x <= 3`` and
-        ``x > 3``), and to fit the weights of the kept rules again: half the sum of their squares
-        and a tenth of the loss, whatever C is. `refit_gap_` is the relative duality gap of this
-        second fit.
-    monotone : dict or None, default=None
-        Direction by column: 1 where the score may not fall as the column rises, -1 where it may
-        not rise. Needs ``rho=1`` and one output.
-    forbidden : list of names or positions, default=None
-        Columns that no rule may use.
-    required : list of names or positions, default=None
-        Columns that have a rule in any case: where the search finds none, the proposition with the
-        steepest loss is added.
-    max_columns : int or None, default=None
-        Most columns in all. Greedy: the columns with the largest rules are kept, and the problem is
-        solved on them alone; the certificate holds for these columns. Needs ``rho=1``.
-    n_resamples : int, default=0
-        Number of half samples of the rows from which `stability_` is computed; each costs a fit.
-    min_stability : float, default=0.0
-        Rules that are selected in a smaller share of the half samples are dropped.
-    random_state : int, RandomState instance or None, default=None
-        Draws the half samples.
-    tol : float, default=1e-2
-        Relative duality gap to stop at.
-    max_iter : int, default=2000
-        Maximum number of inner SVM solves.
-    max_nodes : int, default=20000
-        Maximum number of activated conjunctions.
-    fit_intercept : bool, default=True
-        Whether to add a bias.
-    class_weight : dict, "balanced" or None, default=None
-        Factors of C by class.
-    calibration : {"auto", "sigmoid", "vector", "temperature", "isotonic"} or None, default=None
-        How decisions become probabilities, as in `MKLClassifier`; None: not at all.
-    calibration_cv : int, splitter, array of shape (n_samples,) or None, default=None
-        Folds for it, as in `MKLClassifier`.
-    warm_start : bool, default=False
-        Whether to start from the last fit on the same rows, for rho > 1.
-    n_jobs : int or None, default=None
-        Threads; None: all that the process may use. The result does not depend on it.
-    verbose : int, default=0
-        Whether to show progress.
 
     Attributes
     ----------
-    rules_ : list of Rule
-        With text, weight, coverage and length; heaviest first.
     classes_ : ndarray
         The classes; for labels in columns their numbers.
 
@@ -254,13 +184,6 @@ class RuleEnsembleClassifier(
         cost = weighted(np.ones(labels.shape), weight)
         return Targets(np.where(labels > 0, 1.0, -1.0), cost, weight)
 
-    def _refuse_outputs(self, n_outputs: int) -> None:
-        if n_outputs > 1:
-            raise InputError(
-                f"task: only two classes can be learned by task, but y has {n_outputs} classes or "
-                "labels."
-            )
-
     def _fixed(self, Y: Floats, cost: Floats) -> dict[int, float]:
         """Return constant scores of outputs with one class only; their costs become zero."""
         fixed = {}
@@ -284,92 +207,6 @@ class RuleEnsembleClassifier(
             return int((before.argmax(axis=1) != after.argmax(axis=1)).sum())
         changed = ((before > 0) != (after > 0)) & (rows.cost > 0)
         return int(changed.any(axis=1).sum())
-
-    @by_parts
-    def decision_function(self, X: Any, task: Any = None) -> Floats:
-        """Return the scores of every row.
-
-        Parameters
-        ----------
-        X : array or data frame of shape (n_samples, n_features)
-            Rows to predict.
-        task : array of shape (n_samples,) or one task
-            The task of the rows, where `fit` was given tasks.
-
-        Returns
-        -------
-        decision : ndarray of shape (n_samples,) or (n_samples, n_outputs)
-            Two classes: positive values support ``classes_[1]``; otherwise one column per class or
-            label.
-        """
-        scores = self._scores(X)
-        if (own := self._by_task(scores, task)) is not None:
-            return own
-        return scores[:, 0] if scores.shape[1] == 1 and not self._multilabel else scores
-
-    @by_parts
-    def predict(self, X: Any, task: Any = None) -> np.ndarray[Any, Any]:
-        """Return the predicted class of every row.
-
-        Parameters
-        ----------
-        X : array or data frame of shape (n_samples, n_features)
-            Rows to predict.
-        task : array of shape (n_samples,) or one task
-            The task of the rows, where `fit` was given tasks.
-
-        Returns
-        -------
-        y : ndarray of shape (n_samples,) or (n_samples, n_labels)
-            Class labels, or zeros and ones for several labels.
-        """
-        decision = self.decision_function(X, task)
-        if self._multilabel:
-            return (decision > 0).astype(int)
-        codes = (decision > 0).astype(int) if decision.ndim == 1 else decision.argmax(axis=1)
-        return np.asarray(self.classes_[codes])
-
-    @offered_if(lacks_probabilities)
-    @by_parts
-    def predict_proba(self, X: Any, task: Any = None) -> Floats:
-        """Return the probability of every class.
-
-        Parameters
-        ----------
-        X : array or data frame of shape (n_samples, n_features)
-            Rows to predict.
-        task : array of shape (n_samples,) or one task
-            The task of the rows, where `fit` was given tasks.
-
-        Returns
-        -------
-        proba : ndarray of shape (n_samples, n_classes)
-            In the order of `classes_`; of several labels, the probability of each label. The most
-            probable class may differ from that of `predict`, which calibration does not change.
-        """
-        return np.asarray(np.exp(self.predict_log_proba(X, task)))
-
-    @offered_if(lacks_probabilities)
-    @by_parts
-    def predict_log_proba(self, X: Any, task: Any = None) -> Floats:
-        """Return the logarithm of the probability of every class.
-
-        Parameters
-        ----------
-        X : array or data frame of shape (n_samples, n_features)
-            Rows to predict.
-        task : array of shape (n_samples,) or one task
-            The task of the rows, where `fit` was given tasks.
-
-        Returns
-        -------
-        log_proba : ndarray of shape (n_samples, n_classes)
-            Also where the probability itself rounds to zero.
-        """
-        log_p = self._log_proba(self._scores(X))
-        if (own := self._by_task(log_p, task)) is None:
-            return log_p
-        return np.column_stack([np.log1p(-np.exp(own)), own])
 
     def _classes(self) -> list[Any] | None:
         return [0, 1] if self._multilabel else list(self.classes_)

@@ -21,7 +21,7 @@ from .path_cv import SAVED, PathCV, read_costs, search_constraints
 from .rule_ensemble import RuleEnsembleClassifier
 from .rule_regressor import RuleEnsembleRegressor
 from .rule_selection import default_score, dice_index
-from .shared_docs import BOUNDS, CALIBRATED, CHOSEN, COVERED, FOLDS, RULES, shared_attributes
+from .shared_docs import CHOSEN, FOLDS, shared_attributes
 
 _SELECTION = {"selection": [StrOptions({"one_standard_error", "best"})]}
 _COMPARED_ROWS = 2000  # on which rules of different folds are compared
@@ -29,6 +29,33 @@ _TOO_MANY = 2  # times `max_rules`: a path ends where a fold has more rules
 
 
 class _RulePathCV(PathCV):
+    """Base of the rule ensembles that choose C and the number of rules.
+
+    Parameters
+    ----------
+    rho : float, default=1.0
+        In [1, 2]; see `RuleEnsembleClassifier`.
+    Cs : int or sequence of float, default=9
+        Values of C to try; a number means so many on a logarithmic scale, between 0.01 and 100 for
+        ``rho=1`` and between 1e-3 and 1e3 otherwise. The path ends where a fold has more than two
+        times `max_rules` rules.
+    cv : int, splitter or iterable, default=5
+        How to split; an integer gives stratified folds for classes.
+    selection : {"one_standard_error", "best"}, default="one_standard_error"
+        Take the fewest rules whose score is not worse than the best by more than the standard error
+        of the difference over the folds, or the best score.
+    n_cuts : int, default=8
+        Most cuts for a column of numbers.
+    max_length : int or None, default=3
+        Longest conjunction that may become a rule.
+    max_rules : int or None, default=30
+        Most rules; the number in use is chosen. None: as many as C gives.
+    refit : bool, default=True
+        As in `RuleEnsembleClassifier`.
+    tol : float, default=1e-3
+        Relative duality gap to stop at.
+    """
+
     # Values of the parameters that model files of earlier versions do not name.
     _absent_parameters: ClassVar[dict[str, Any]] = {
         "selection": "best",
@@ -147,8 +174,8 @@ def _sizes(most: int) -> list[int]:
     return sizes
 
 
-# Entries of the other parameters are those of `RuleEnsembleClassifier`.
-@shared_attributes(CHOSEN, FOLDS, RULES, BOUNDS, CALIBRATED)
+# Entries of the other parameters and attributes are those of `RuleEnsembleClassifier`.
+@shared_attributes(CHOSEN, FOLDS)
 class RuleEnsembleClassifierCV(_RulePathCV, RuleEnsembleClassifier):
     """`RuleEnsembleClassifier` with C and the number of rules chosen by cross-validation.
 
@@ -163,38 +190,15 @@ class RuleEnsembleClassifierCV(_RulePathCV, RuleEnsembleClassifier):
 
     Parameters
     ----------
-    rho : float, default=1.0
-        In [1, 2]; see `RuleEnsembleClassifier`.
-    Cs : int or sequence of float, default=9
-        Values of C to try; a number means so many on a logarithmic scale, between 0.01 and 100 for
-        ``rho=1`` and between 1e-3 and 1e3 otherwise. The path ends where a fold has more than two
-        times `max_rules` rules.
-    cv : int, splitter or iterable, default=5
-        How to split; an integer gives stratified folds for classes.
     scoring : str, callable or None, default=None
         What to maximise; None is minus the log-loss, of models without
         probabilities the area under the ROC curve, or balanced accuracy for several classes. Of
         equal scores the smaller C wins.
-    selection : {"one_standard_error", "best"}, default="one_standard_error"
-        Take the fewest rules whose score is not worse than the best by more than the standard error
-        of the difference over the folds, or the best score.
-    n_cuts : int, default=8
-        Most cuts for a column of numbers.
-    max_length : int or None, default=3
-        Longest conjunction that may become a rule.
-    max_rules : int or None, default=30
-        Most rules; the number in use is chosen. None: as many as C gives.
-    refit : bool, default=True
-        As in `RuleEnsembleClassifier`.
-    tol : float, default=1e-3
-        Relative duality gap to stop at.
     loss : {"hinge", "logistic"}, default="logistic"
         As in `RuleEnsembleClassifier`.
 
     Attributes
     ----------
-    C_ : float
-        The chosen value of C; the model was fitted to all rows with it.
     classes_ : ndarray
         The classes; for labels in columns their numbers.
 
@@ -292,8 +296,8 @@ class RuleEnsembleClassifierCV(_RulePathCV, RuleEnsembleClassifier):
         self.verbose = verbose
 
 
-# Entries of the other parameters are those of `RuleEnsembleRegressor`.
-@shared_attributes(CHOSEN, FOLDS, RULES, BOUNDS, COVERED)
+# Entries of the other parameters and attributes are those of `RuleEnsembleRegressor`.
+@shared_attributes(CHOSEN, FOLDS)
 class RuleEnsembleRegressorCV(_RulePathCV, RuleEnsembleRegressor):
     """`RuleEnsembleRegressor` with C and the number of rules chosen by cross-validation.
 
@@ -307,35 +311,9 @@ class RuleEnsembleRegressorCV(_RulePathCV, RuleEnsembleRegressor):
 
     Parameters
     ----------
-    rho : float, default=1.0
-        In [1, 2]; see `RuleEnsembleRegressor`.
-    Cs : int or sequence of float, default=9
-        Values of C to try; a number means so many on a logarithmic scale, between 0.01 and 100 for
-        ``rho=1`` and between 1e-3 and 1e3 otherwise. The path ends where a fold has more than two
-        times `max_rules` rules.
-    cv : int, splitter or iterable, default=5
-        How to split; an integer gives stratified folds for classes.
     scoring : str, callable or None, default=None
         What to maximise; None is R^2. Of
         equal scores the smaller C wins.
-    selection : {"one_standard_error", "best"}, default="one_standard_error"
-        Take the fewest rules whose score is not worse than the best by more than the standard error
-        of the difference over the folds, or the best score.
-    n_cuts : int, default=8
-        Most cuts for a column of numbers.
-    max_length : int or None, default=3
-        Longest conjunction that may become a rule.
-    max_rules : int or None, default=30
-        Most rules; the number in use is chosen. None: as many as C gives.
-    refit : bool, default=True
-        As in `RuleEnsembleRegressor`.
-    tol : float, default=1e-3
-        Relative duality gap to stop at.
-
-    Attributes
-    ----------
-    C_ : float
-        The chosen value of C; the model was fitted to all rows with it.
 
     Examples
     --------

@@ -9,26 +9,27 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.base import RegressorMixin
 
-from kernelweave._dask import ScoredByParts, by_parts
-from kernelweave._types import Floats, Indices
-from kernelweave._validation import Interval, StrOptions, offered_if
+from kernelweave._dask import ScoredByParts
+from kernelweave._types import Indices
+from kernelweave._validation import Interval, StrOptions
 from kernelweave.errors import InputError
 from kernelweave.losses import Loss
 from kernelweave.solvers import Result
 
 from .duplicates import MergedRows
-from .intervals import INTERVALS, IntervalRegressor, lacks_intervals
+from .intervals import INTERVALS
 from .out_of_fold import LeftOut
+from .predictions import TaskRegressor
 from .regressor import regression_loss
 from .rule_base import BaseRuleEnsemble
-from .shared_docs import BOUNDS, COVERED, RULES, shared_attributes
+from .shared_docs import BOUNDS, COVERED, RULE_PARAMETERS, RULES, shared_attributes
 from .targets import Targets, real_targets
 
 _LARGEST = 1e100  # squares must be numbers
 
 
-@shared_attributes(RULES, BOUNDS, COVERED)
-class RuleEnsembleRegressor(IntervalRegressor, ScoredByParts, RegressorMixin, BaseRuleEnsemble):
+@shared_attributes(RULES, BOUNDS, COVERED, parameters=RULE_PARAMETERS)
+class RuleEnsembleRegressor(TaskRegressor, ScoredByParts, RegressorMixin, BaseRuleEnsemble):
     """Regression by a weighted sum of readable rules, found among all conjunctions.
 
     The problem and the search are those of `RuleEnsembleClassifier`, with another loss. Several
@@ -36,10 +37,6 @@ class RuleEnsembleRegressor(IntervalRegressor, ScoredByParts, RegressorMixin, Ba
 
     Parameters
     ----------
-    rho : float, default=1.1
-        In [1, 2]. Smaller values give fewer rules; 2 is hierarchical kernel learning, and 1 is a
-        weighted l1 norm, which gives most conjunctions the weight zero and is by far the fastest.
-        It needs a smooth loss.
     loss : {"square", "huber", "epsilon_insensitive"}, default="square"
         Half the squared residual; the same up to ``epsilon`` and linear beyond; or zero up to
         ``epsilon`` and linear beyond.
@@ -47,70 +44,11 @@ class RuleEnsembleRegressor(IntervalRegressor, ScoredByParts, RegressorMixin, Ba
         Threshold of the last two.
     C : float, default=1.0
         Cost of errors.
-    base : float, default=2.0
-        A conjunction of k propositions costs ``base ** k``.
-    propositions : {"auto", "given"}, default="auto"
-        Make propositions from the columns of ``X``, or use its columns as they are.
-    n_cuts : int, default=4
-        Most cuts for a column of numbers.
-    cut_strategy : {"quantile", "uniform"}, default="quantile"
-        Where to cut.
-    categorical : "auto" or list of names or positions, default="auto"
-        Columns of numbers to treat as categories; see `Propositions`.
-    max_length : int or None, default=None
-        Longest conjunction that may become a rule.
-    task_correlation : float, array of shape (n_outputs, n_outputs) or None, default=None
-        How several outputs are related; see `RuleEnsembleClassifier`.
-    threshold : float, default=1e-3
-        Rules whose norm is at most this share of the largest are dropped.
-    max_rules : int or None, default=None
-        Keep at most so many rules: those whose contribution to the scores varies most.
-    refit : bool, default=False
-        Whether to merge rules that hold on the same rows or on complementary ones (``x <= 3`` and
-        ``x > 3``), and to fit the weights of the kept rules again: half the sum of their squares
-        and a tenth of the loss, whatever C is. `refit_gap_` is the relative duality gap of this
-        second fit.
-    monotone : dict or None, default=None
-        Direction by column: 1 where the score may not fall as the column rises, -1 where it may
-        not rise. Needs ``rho=1`` and one output.
-    forbidden : list of names or positions, default=None
-        Columns that no rule may use.
-    required : list of names or positions, default=None
-        Columns that have a rule in any case: where the search finds none, the proposition with the
-        steepest loss is added.
-    max_columns : int or None, default=None
-        Most columns in all. Greedy: the columns with the largest rules are kept, and the problem is
-        solved on them alone; the certificate holds for these columns. Needs ``rho=1``.
-    n_resamples : int, default=0
-        Number of half samples of the rows from which `stability_` is computed; each costs a fit.
-    min_stability : float, default=0.0
-        Rules that are selected in a smaller share of the half samples are dropped.
-    random_state : int, RandomState instance or None, default=None
-        Draws the half samples.
-    tol : float, default=1e-2
-        Relative duality gap to stop at.
-    max_iter : int, default=2000
-        Maximum number of inner solves.
-    max_nodes : int, default=20000
-        Maximum number of activated conjunctions.
-    fit_intercept : bool, default=True
-        Whether to add a bias.
     intervals : {"auto", "guaranteed"} or None, default=None
         How `predict_interval` gets models that did not see a row, as in `MKLRegressor`.
         "guaranteed" needs ``propositions="given"``, since others are made from all rows.
     calibration_cv : int, splitter, array of shape (n_samples,) or None, default=None
         Folds for it, as in `MKLRegressor`.
-    warm_start : bool, default=False
-        Whether to start from the last fit on the same rows, for rho > 1.
-    n_jobs : int or None, default=None
-        Threads; None: all that the process may use. The result does not depend on it.
-    verbose : int, default=0
-        Whether to show progress.
-
-    Attributes
-    ----------
-    rules_ : list of Rule
-        With text, weight, coverage and length; heaviest first.
 
     Examples
     --------
@@ -223,56 +161,6 @@ class RuleEnsembleRegressor(IntervalRegressor, ScoredByParts, RegressorMixin, Ba
 
     def _ignores_rows(self) -> bool:
         return self.propositions == "given"
-
-    @offered_if(lacks_intervals)
-    @by_parts
-    def predict_interval(self, X: Any, coverage: float = 0.9, task: Any = None) -> Floats:
-        """Return an interval for every row that holds its target with a given probability.
-
-        Parameters
-        ----------
-        X : array or data frame of shape (n_samples, n_features)
-            Rows to predict.
-        coverage : float in (0, 1)
-            Share of new rows whose interval should hold their target. It is nominal unless
-            `coverage_guarantee_` is a number.
-        task : array of shape (n_samples,) or one task
-            The task of the rows, where `fit` was given tasks.
-
-        Returns
-        -------
-        interval : ndarray of shape (n_samples, 2) or (n_samples, n_targets, 2)
-            Lower and upper ends; infinite where the training rows are too few for the coverage.
-        """
-        intervals = self._intervals_of_outputs(X, coverage)
-        if (own := self._by_task(intervals, task)) is not None:
-            return own
-        return intervals[:, 0] if self._one_output else intervals
-
-    def _refuse_outputs(self, n_outputs: int) -> None:
-        if n_outputs > 1:
-            raise InputError("task: y must have one column where tasks are given.")
-
-    @by_parts
-    def predict(self, X: Any, task: Any = None) -> Floats:
-        """Return the predicted value of every row.
-
-        Parameters
-        ----------
-        X : array or data frame of shape (n_samples, n_features)
-            Rows to predict.
-        task : array of shape (n_samples,) or one task
-            The task of the rows, where `fit` was given tasks.
-
-        Returns
-        -------
-        y : ndarray of shape (n_samples,) or (n_samples, n_outputs)
-            Predictions.
-        """
-        scores = self._scores(X)
-        if (own := self._by_task(scores, task)) is not None:
-            return own
-        return scores[:, 0] if self._one_output else scores
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -48,45 +48,22 @@ OPTIONS = SearchOptions()
 
 @dataclass(frozen=True)
 class RuleProblem:
-    """What the models of a path share.
+    """What the models of a path share."""
 
-    Parameters
-    ----------
-    lattice : ConjunctionLattice
-        The conjunctions over the training rows.
-    fixed : dict
-        Constant scores of outputs with one class.
-    signs : ndarray of int8 or None
-        Of every proposition, where columns are monotone.
-    """
-
-    lattice: ConjunctionLattice
-    fixed: dict[int, float]
-    signs: NDArray[np.int8] | None = None
+    lattice: ConjunctionLattice  # the conjunctions over the training rows
+    fixed: dict[int, float]  # constant scores of outputs with one class
+    signs: NDArray[np.int8] | None = None  # of every proposition, where columns are monotone
 
 
 @dataclass(frozen=True)
 class Weighted:
-    """Conjunctions and what they add to the scores.
+    """Conjunctions and what they add to the scores."""
 
-    Parameters
-    ----------
-    nodes : sequence of Conjunction
-        The conjunctions.
-    values : ndarray of shape (n_nodes, n_outputs)
-        What each adds to the scores.
-    norms : ndarray of shape (n_nodes,)
-        Of each in the objective.
-    constant : ndarray of shape (n_outputs,)
-        Part of the scores that no rule shows: the empty conjunction.
-    score : callable
-        Scores of the training rows for other values of the same conjunctions.
-    """
-
-    nodes: Sequence[Conjunction]
-    values: Floats
-    norms: Floats
-    constant: Floats
+    nodes: Sequence[Conjunction]  # the conjunctions
+    values: Floats  # (n_nodes, n_outputs): what each adds to the scores
+    norms: Floats  # (n_nodes,): of each in the objective
+    constant: Floats  # (n_outputs,): part of the scores that no rule shows: the empty conjunction
+    # Scores of the training rows for other values of the same conjunctions.
     score: Callable[[Floats], Floats]
 
 

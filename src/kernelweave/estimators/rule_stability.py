@@ -28,17 +28,10 @@ _SHARE = 0.5  # of the rows in a resample
 
 @dataclass(frozen=True)
 class Resampling:
-    """Fits of one model to half samples of its rows.
+    """Fits of one model to half samples of its rows."""
 
-    Parameters
-    ----------
-    model : BaseRuleEnsemble
-        The model; propositions are those of all rows.
-    shared, result, rows
-        Its problem, solution and rows.
-    """
-
-    model: Any
+    model: Any  # the model; propositions are those of all rows
+    # shared, result, rows: its problem, solution and rows
     shared: RuleProblem
     result: Result
     rows: MergedRows

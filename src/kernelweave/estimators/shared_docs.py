@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import inspect
-import re
 from collections.abc import Callable
 from typing import TypeVar
+
+from kernelweave._docstrings import entries, with_section
 
 Class = TypeVar("Class", bound=type)
 
@@ -142,51 +143,103 @@ _INPUT = {
     "feature_names_in_ : ndarray of shape (n_features_in_,)": "Their names, where there were any.",
 }
 
-_PARAMETERS = "    Parameters\n    ----------\n"
+# Parameters that mean the same in most estimators.
+_COMMON = {
+    "tol : float": "Relative duality gap to stop at, at least 1e-9.",
+    "fit_intercept : bool": "Whether to add a bias to every output.",
+    'class_weight : dict, "balanced" or None': "Factors of C by class.",
+    'calibration : {"auto", "sigmoid", "vector", "temperature", "isotonic"} or None': """How
+        decisions become probabilities, as in `MKLClassifier`; None: not at all.""",
+    "calibration_cv : int, splitter, array of shape (n_samples,) or None": """Folds for it, as in
+        `MKLClassifier`.""",
+    'memory_limit : number of bytes, str such as "8GB", or None': "None: half of the free memory.",
+    "n_jobs : int or None": """Threads; None: all that the process may use. The result does not
+        depend on it.""",
+    "verbose : int": "1 shows a bar with the gap.",
+}
+
+# Parameters of the rule ensembles.
+RULE_PARAMETERS = {
+    "rho : float, default=1.1": """In [1, 2]. Smaller values give fewer rules; 2 is hierarchical
+        kernel learning, and 1 is a weighted l1 norm, which gives most conjunctions the weight zero
+        and is by far the fastest. It needs a smooth loss.""",
+    "base : float, default=2.0": """A conjunction of k propositions costs ``base ** k``. Larger
+        values favour short rules.""",
+    'propositions : {"auto", "given"}, default="auto"': """Make propositions from the columns of
+        ``X``, or use its columns, which are then truth values or zeros and ones, as they are.""",
+    "n_cuts : int, default=4": "Most cuts for a column of numbers.",
+    'cut_strategy : {"quantile", "uniform"}, default="quantile"': "Where to cut.",
+    'categorical : "auto" or list of names or positions, default="auto"': """Columns of numbers to
+        treat as categories; see `Propositions`.""",
+    "max_length : int or None, default=None": "Longest conjunction that may become a rule.",
+    "task_correlation : float, array of shape (n_outputs, n_outputs) or None, default=None": """How
+        the outputs of several classes, labels or tasks are related: a matrix ``B``, or a number mu
+        for ``I + 11'/mu`` (small values pull them together). None: not at all, but they share
+        rules.""",
+    "threshold : float, default=1e-3": """Rules whose norm is at most this share of the largest are
+        dropped.""",
+    "max_rules : int or None, default=None": """Keep at most so many rules: those whose contribution
+        to the scores varies most.""",
+    "refit : bool, default=False": """Whether to merge rules that hold on the same rows or on
+        complementary ones (``x <= 3`` and ``x > 3``), and to fit the weights of the kept rules
+        again: half the sum of their squares and a tenth of the loss, whatever C is. `refit_gap_` is
+        the relative duality gap of this second fit.""",
+    "monotone : dict or None, default=None": """Direction by column: 1 where the score may not fall
+        as the column rises, -1 where it may not rise. Needs ``rho=1`` and one output.""",
+    "forbidden : list of names or positions, default=None": "Columns that no rule may use.",
+    "required : list of names or positions, default=None": """Columns that have a rule in any case:
+        where the search finds none, the proposition with the steepest loss is added.""",
+    "max_columns : int or None, default=None": """Most columns in all. Greedy: the columns with the
+        largest rules are kept, and the problem is solved on them alone; the certificate holds for
+        these columns. Needs ``rho=1``.""",
+    "n_resamples : int, default=0": """Number of half samples of the rows from which `stability_` is
+        computed; each costs a fit.""",
+    "min_stability : float, default=0.0": """Rules that are selected in a smaller share of the half
+        samples are dropped.""",
+    "random_state : int, RandomState instance or None, default=None": "Draws the half samples.",
+    "tol : float, default=1e-2": "Relative duality gap to stop at.",
+    "max_iter : int, default=2000": "Maximum number of inner solves.",
+    "max_nodes : int, default=20000": "Maximum number of activated conjunctions.",
+    "fit_intercept : bool, default=True": "Whether to add a bias.",
+    "warm_start : bool, default=False": """Whether to start from the last fit on the same rows, for
+        rho > 1.""",
+    "n_jobs : int or None, default=None": """Threads; None: all that the process may use. The result
+        does not depend on it.""",
+    "verbose : int, default=0": "Whether to show progress.",
+}
 
 
-def shared_attributes(*groups: dict[str, str]) -> Callable[[Class], Class]:
-    """Append entries to the section Attributes of a class; those that it has itself stay.
+def shared_attributes(
+    *groups: dict[str, str], parameters: dict[str, str] | None = None
+) -> Callable[[Class], Class]:
+    """Complete the docstring of a class; entries that it has itself stay.
 
-    Parameters without an entry get that of the class that it inherits them from.
+    Parameters without an entry get that of the class that it inherits them from, of the given
+    ``parameters``, or the common one.
+    Attributes are those of the groups and of the classes that it inherits from.
     """
 
     def decorate(cls: Class) -> Class:
         if cls.__doc__ is None:  # python -OO
             return cls
-        cls.__doc__ = _inherit_parameters(cls)
-        head, title, rest = cls.__doc__.partition("    Attributes\n    ----------\n")
-        own, gap, tail = rest.partition("\n\n")
-        seen = set(re.findall(r"^    (\w+) : ", own, flags=re.M))
-        entries: dict[str, str] = {}
-        for group in (*groups, _INPUT):  # of entries in several groups the first one counts
-            for signature, text in group.items():
-                name = signature.split(" ")[0]
-                if name not in seen | set(entries):
-                    joined = re.sub(r"\s+", " ", text)
-                    entries[name] = f"    {signature}\n        {joined}"
-        lines = [own.rstrip(), *entries.values()] if own.strip() else [*entries.values()]
-        cls.__doc__ = head + title + "\n".join(lines) + gap + tail
+        known = _written(_COMMON | (parameters or {}))
+        for owner in reversed(cls.__mro__):
+            known |= entries(owner.__doc__ or "", "Parameters")
+        names = [name for name in inspect.signature(cls).parameters if name in known]
+        attributes = entries(cls.__doc__, "Attributes")
+        inherited = [entries(owner.__doc__ or "", "Attributes") for owner in cls.__mro__[1:]]
+        for group in (*map(_written, groups), *inherited, _written(_INPUT)):
+            attributes |= {name: entry for name, entry in group.items() if name not in attributes}
+        doc = with_section(cls.__doc__, "Parameters", [known[name] for name in names])
+        cls.__doc__ = with_section(doc, "Attributes", [*attributes.values()])
         return cls
 
     return decorate
 
 
-def _inherit_parameters(cls: type) -> str:
-    """Return the docstring of a class with an entry for every parameter, in their order."""
-    known: dict[str, str] = {}
-    for owner in reversed(cls.__mro__):
-        known |= _entries(owner.__doc__ or "")
-    head, title, rest = (cls.__doc__ or "").partition(_PARAMETERS)
-    if not title:
-        return head
-    tail = rest[len(rest.partition("\n\n")[0]) :]
-    names = [name for name in inspect.signature(cls).parameters if name in known]
-    return head + title + "\n".join(known[name] for name in names) + tail
-
-
-def _entries(doc: str) -> dict[str, str]:
-    """Return the entries of the section Parameters by their names."""
-    section = doc.partition(_PARAMETERS)[2].partition("\n\n")[0]
-    entries = re.findall(r"^    \w.*(?:\n        .*)*", section, flags=re.M)
-    return {entry.split()[0]: entry for entry in entries}
+def _written(group: dict[str, str]) -> dict[str, str]:
+    """Return entries as they stand in a docstring, by their names."""
+    return {
+        signature.split()[0]: f"{signature}\n    {' '.join(text.split())}"
+        for signature, text in group.items()
+    }

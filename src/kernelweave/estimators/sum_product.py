@@ -96,22 +96,8 @@ class SumProductMKLClassifier(KernelClassifier):
         all paths give a weight the same exponent, and refused otherwise.
     n_starts : int
         Starting points where the problem is not convex; the first has equal weights.
-    fit_intercept : bool
-        Whether to add a bias to every output.
-    class_weight : dict, "balanced" or None
-        Factors of C by class.
-    calibration : {"auto", "sigmoid", "vector", "temperature", "isotonic"} or None
-        How decisions become probabilities, as in `MKLClassifier`; None: not at all.
-    calibration_cv : int, splitter, array of shape (n_samples,) or None
-        Folds for it, as in `MKLClassifier`.
     random_state : int, RandomState instance or None
         For the starting points beyond the first.
-    memory_limit : number of bytes, str such as "8GB", or None
-        None: half of the free memory.
-    n_jobs : int or None
-        Threads; None: all that the process may use. The result does not depend on it.
-    verbose : int
-        1 shows a bar with the gap.
 
     Attributes
     ----------

@@ -19,89 +19,46 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class KernelTerm:
-    """``sum_i coef_i prod_j k_j(x_i, x)``: one kernel, or a product of several, over its rows.
+    """``sum_i coef_i prod_j k_j(x_i, x)``: one kernel, or a product of several, over its rows."""
 
-    Parameters
-    ----------
-    name : str
-        How the model names it.
-    factors : tuple of (Kernel, prepared rows)
-        The kernels multiplied, each with the rows that prediction compares with.
-    coef : ndarray of shape (n_rows, n_outputs)
-        Coefficients of the kernels as written.
-    """
-
-    name: str
+    name: str  # how the model names it
+    # The kernels multiplied, each with the rows that prediction compares with.
     factors: tuple[tuple[Kernel, Rows], ...]
-    coef: Floats
+    coef: Floats  # (n_rows, n_outputs): coefficients of the kernels as written
 
 
 @dataclass(frozen=True)
 class KernelTerms:
-    """``f(x) = intercept + sum of terms``: a kernel model.
-
-    Parameters
-    ----------
-    terms : tuple of KernelTerm
-        All of them.
-    intercept : ndarray of shape (n_outputs,)
-        Added to every output.
-    check : callable
-        Returns a table as the kernels read it, or refuses it.
-    """
+    """``f(x) = intercept + sum of terms``: a kernel model."""
 
     terms: tuple[KernelTerm, ...]
-    intercept: Floats
-    check: Callable[[Any], Any]
+    intercept: Floats  # (n_outputs,): added to every output
+    check: Callable[[Any], Any]  # returns a table as the kernels read it, or refuses it
 
 
 @dataclass(frozen=True)
 class RuleTerms:
-    """``f(x) = intercept + sum of the weights of the rules that hold``.
+    """``f(x) = intercept + sum of the weights of the rules that hold``."""
 
-    Parameters
-    ----------
-    rules : tuple of Rule
-        Each with a weight for every output.
-    intercept : ndarray of shape (n_outputs,)
-        Added to every output.
-    check : callable
-        Checks the columns of a table, or refuses it.
-    """
-
-    rules: tuple[Rule, ...]
-    intercept: Floats
-    check: Callable[[Any], Any]
+    rules: tuple[Rule, ...]  # each with a weight for every output
+    intercept: Floats  # (n_outputs,): added to every output
+    check: Callable[[Any], Any]  # checks the columns of a table, or refuses it
 
 
 @dataclass(frozen=True)
 class MemberTerms:
-    """A weighted sum of other models, where it is one.
+    """A weighted sum of other models, where it is one."""
 
-    Parameters
-    ----------
-    members : tuple of (model, slopes)
-        Fitted models; ``slopes``, of shape (n_outputs, n_outputs of the model), multiply what each
-        decides or predicts.
-    intercept : ndarray of shape (n_outputs,)
-        Added to every output.
-    """
-
+    # Fitted models; ``slopes``, of shape (n_outputs, n_outputs of the model), multiply what each
+    # decides or predicts.
     members: tuple[tuple[Any, Floats], ...]
-    intercept: Floats
+    intercept: Floats  # (n_outputs,): added to every output
 
 
 @dataclass(frozen=True)
 class FunctionTerms:
-    """A function that is no sum of known terms; its values are sampled.
+    """A function that is no sum of known terms; its values are sampled."""
 
-    Parameters
-    ----------
-    function : callable
-        Returns the outputs of the rows of a table, of shape (n_rows, n_outputs).
-    reason : str
-        Why it is no sum, as the beginning of a sentence.
-    """
-
+    # Returns the outputs of the rows of a table, of shape (n_rows, n_outputs).
     function: Callable[[Any], Floats]
-    reason: str
+    reason: str  # why it is no sum, as the beginning of a sentence

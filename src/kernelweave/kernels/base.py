@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Literal, Self, TypeAlias
 import numpy as np
 from narwhals.selectors import Selector
 
+from kernelweave._docstrings import inherit_parameters
 from kernelweave._linalg import all_finite
 from kernelweave._types import Floats, Indices, Stored
 from kernelweave.errors import InputError, InputTypeError
@@ -73,18 +74,11 @@ def take(rows: Rows, index: Any) -> Rows:
 
 @dataclass(frozen=True)
 class Decay:
-    """The shape of a kernel ``exp(-rate * distance)``; one matrix of distances serves all widths.
+    """The shape of a kernel ``exp(-rate * distance)``: one matrix of distances for all widths."""
 
-    Parameters
-    ----------
-    distance : {"squared", "absolute"}
-        ``|x - z|^2`` or ``|x - z|_1``.
-    width : float
-        Width of the kernel.
-    """
-
+    # {"squared", "absolute"}: ``|x - z|^2`` or ``|x - z|_1``.
     distance: Literal["squared", "absolute"]
-    width: float
+    width: float  # width of the kernel
 
     @property
     def rate(self) -> float:
@@ -129,6 +123,10 @@ class Kernel(ABC):
     is_gate: ClassVar[bool] = False  # one or zero, one where both rows are known
     rules: ClassVar[tuple[str, ...]] = ("refuse",)  # for missing values
     own_rules: ClassVar[tuple[str, ...]] = ("refuse",)  # those that `prepare` follows
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        inherit_parameters(cls)  # columns, name and missing are documented once
 
     def __post_init__(self) -> None:
         _set(self, columns=normal_columns(self.columns, type(self).__name__))

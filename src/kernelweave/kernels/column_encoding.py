@@ -23,51 +23,28 @@ Key: TypeAlias = str | int
 
 @dataclass(frozen=True)
 class EncodedColumn:
-    """One column of the encoded matrix.
+    """One column of the encoded matrix."""
 
-    Parameters
-    ----------
-    name : str
-        For people: ``age``, ``age?`` (the indicator of its gaps), ``town=Ulm``.
-    source : str or int
-        The column of the table that it comes from; the indicator of gaps is a source of its own.
-    group : int
-        Columns with the same number share one weight of the metric.
-    """
-
-    name: str
+    name: str  # for people: ``age``, ``age?`` (the indicator of its gaps), ``town=Ulm``
+    # The column of the table that it comes from; the indicator of gaps is a source of its own.
     source: Key
-    group: int
+    group: int  # columns with the same number share one weight of the metric
 
 
 @dataclass(frozen=True)
 class NumberEncoding:
-    """Standardised values averaged with normal scores.
+    """Standardised values averaged with normal scores."""
 
-    Parameters
-    ----------
-    mean, deviation : float
-        Of the training values.
-    knots, scores : ndarray
-        Distinct training values and their normal scores, interpolated between them.
-    scale : float
-        Standard deviation of the average over the training rows.
-    median : float
-        Takes the place of gaps.
-    gaps : bool
-        Whether training rows had gaps, so that there is an indicator column.
-    spread : float
-        Standard deviation of the encoded training values.
-    """
-
+    # mean, deviation: of the training values
     mean: float
     deviation: float
+    # knots, scores: distinct training values and their normal scores, interpolated between them
     knots: Floats
     scores: Floats
-    scale: float
-    median: float
-    gaps: bool
-    spread: float = 1.0
+    scale: float  # standard deviation of the average over the training rows
+    median: float  # takes the place of gaps
+    gaps: bool  # whether training rows had gaps, so that there is an indicator column
+    spread: float = 1.0  # standard deviation of the encoded training values
 
     def __post_init__(self) -> None:
         numbers = (self.mean, self.scale, self.median, self.spread)

@@ -37,12 +37,7 @@ def mean_similarity(
 ) -> Floats:
     """Return the mean similarity over sources, relative to how many each row has.
 
-    Parameters
-    ----------
-    references : tuple of Kernel
-        One per source, zero for rows without it.
-    A, B : tuple of prepared rows
-        One per reference.
+    The references, one per source, are zero for rows without it.
     """
     K = sum(ref.block(a, b) for ref, a, b in zip(references, A, B, strict=True))
     left, right = (
@@ -72,8 +67,6 @@ class Completion(Kernel):
         ``(S + ridge I)^-1`` of the anchors' similarities S.
     columns : None
         The references have the columns.
-    name : str, optional
-        Shown in place of the description.
     missing : {"refuse"}
         Gaps are what it is for.
     """
@@ -169,8 +162,6 @@ class Completed(Wrapper):
         The anchors as the inner kernel sees them.
     columns : None
         The inner kernel and the completion have the columns.
-    name : str, optional
-        Shown in place of the description.
     missing : {"refuse"}
         Gaps are what it is for.
     """

@@ -27,10 +27,6 @@ class Overlap(Kernel):
 
     Parameters
     ----------
-    columns : columns, optional
-        The columns this kernel looks at; see `Kernel`. None: all.
-    name : str, optional
-        Shown in place of the description.
     missing : {"refuse", "off", "fill", "expected", "category"}
         What to do where values are missing. "off": a gap is equal to nothing. "category": gaps are
         equal to each other. "fill": the most frequent value, with a column that marks gaps.
@@ -123,10 +119,6 @@ class Words(Kernel):
 
     Parameters
     ----------
-    columns : columns, optional
-        The columns this kernel looks at; see `Kernel`. None: all.
-    name : str, optional
-        Shown in place of the description.
     missing : {"refuse", "off"}
         What to do where texts are missing. "off": a missing text has no words.
 
@@ -178,8 +170,6 @@ class Constant(Kernel):
     ----------
     columns : columns, optional
         Not looked at.
-    name : str, optional
-        Shown in place of the description.
     missing : str
         Not looked at.
 

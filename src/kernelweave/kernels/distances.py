@@ -44,16 +44,8 @@ def squared_distances(
     Every distance is right to 1e-12 of itself for any finite rows, zero between equal ones, and
     infinite where it overflows. ``|a|^2 + |b|^2 - 2 a.b`` is fast but loses the digits of rows that
     are closer to each other than to the mean; these pairs are computed from their differences.
-    With ``A is B`` the result is exactly symmetric.
-
-    Parameters
-    ----------
-    A, B : ndarray or CSR matrix
-        Prepared rows.
-    scales : ndarray of shape (n_columns,), optional
-        Factors of the columns of dense rows; ones by default.
-    dtype : dtype
-        Of the result; distances are rounded once.
+    With ``A is B`` the result is exactly symmetric. Scales are for dense rows, and ones by default;
+    distances are rounded once, to ``dtype``.
     """
     if is_sparse(A) or is_sparse(B):
         return _sparse_squared_distances(A, B).astype(dtype, copy=False)

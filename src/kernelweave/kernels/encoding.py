@@ -47,18 +47,10 @@ _NAMES = {NumberEncoding: "numbers", CategoryEncoding: "categories", DateEncodin
 
 @dataclass(frozen=True, eq=False)
 class TableEncoding(Encoding):
-    """The encodings of the columns of a table, in their order.
+    """The encodings of the columns of a table, in their order."""
 
-    Parameters
-    ----------
-    keys : tuple of str or int
-        Names of the encoded columns of the table, positions where it has none.
-    encodings : tuple
-        One per key.
-    """
-
-    keys: tuple[Key, ...]
-    encodings: tuple[ColumnEncoding, ...]
+    keys: tuple[Key, ...]  # names of the encoded columns of the table, positions where it has none
+    encodings: tuple[ColumnEncoding, ...]  # one per key
 
     def __post_init__(self) -> None:
         keys = isinstance(self.keys, tuple) and all(isinstance(k, str | int) for k in self.keys)

@@ -47,8 +47,6 @@ class Expected(Wrapper):
         are more than 256 different ones, as many quantiles.
     columns : None
         The inner kernel has the columns.
-    name : str, optional
-        Shown in place of the description.
     missing : {"refuse"}
         Gaps are taken by the rule above.
 

@@ -27,12 +27,13 @@ class Composite(Kernel):
 
     Parameters
     ----------
-    parts : sequence of Kernel
-        At least one. Each looks at its own columns; giving ``columns`` binds all of them.
+    missing : str, optional
+        The rule for missing values of the kernels inside that have none; see `Kernel`.
     """
 
     rules: ClassVar[tuple[str, ...]] = MISSING  # the parts know theirs
 
+    # At least one. Each looks at its own columns; giving ``columns`` binds all of them.
     parts: tuple[Kernel, ...]
 
     def __post_init__(self) -> None:
@@ -137,12 +138,6 @@ class Sum(Composite):
     ----------
     parts : sequence of Kernel
         At least one.
-    columns : columns, optional
-        The columns this kernel looks at; see `Kernel`. None: all.
-    name : str, optional
-        Shown in place of the description.
-    missing : str, optional
-        The rule for missing values of the kernels inside that have none; see `Kernel`.
 
     Examples
     --------
@@ -170,12 +165,6 @@ class Product(Composite):
     ----------
     parts : sequence of Kernel
         At least one.
-    columns : columns, optional
-        The columns this kernel looks at; see `Kernel`. None: all.
-    name : str, optional
-        Shown in place of the description.
-    missing : str, optional
-        The rule for missing values of the kernels inside that have none; see `Kernel`.
 
     Examples
     --------
@@ -224,12 +213,6 @@ class Scaled(Wrapper):
         A multiple of a multiple is one multiple, unless the inner one is named.
     factor : float
         Finite and positive.
-    columns : columns, optional
-        The columns this kernel looks at; see `Kernel`. None: all.
-    name : str, optional
-        Shown in place of the description.
-    missing : str, optional
-        The rule for missing values of the kernels inside that have none; see `Kernel`.
     """
 
     factor: float
@@ -283,10 +266,6 @@ class Group(Wrapper):
         Exponent of the group's weight; None leaves it to the estimator.
     columns : columns, optional
         Binds the kernel to these columns.
-    name : str, optional
-        Shown in place of the description.
-    missing : str, optional
-        The rule for missing values of the kernels inside that have none; see `Kernel`.
     """
 
     p: float | None = None
@@ -313,10 +292,6 @@ class Cosine(Wrapper):
         What to normalise.
     columns : columns, optional
         Binds the kernel to these columns.
-    name : str, optional
-        Shown in place of the description.
-    missing : str, optional
-        The rule for missing values of the kernels inside that have none; see `Kernel`.
 
     Examples
     --------

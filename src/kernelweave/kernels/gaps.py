@@ -38,10 +38,6 @@ class Known(Kernel):
         Whether a row needs a value in every column, or in any of them.
     row_numbers : bool
         Whether the column holds row numbers of a `Precomputed` matrix, so that -1 is no value.
-    columns : columns, optional
-        The columns this kernel looks at; see `Kernel`. None: all.
-    name : str, optional
-        Shown in place of the description.
     missing : {"refuse"}
         Missing values are what it looks for.
 
@@ -114,24 +110,13 @@ class Known(Kernel):
 
 @dataclass(frozen=True, eq=False)
 class FilledColumns(Encoding):
-    """Columns whose gaps are filled, perhaps with an indicator of the gaps of each.
+    """Columns whose gaps are filled, perhaps with an indicator of the gaps of each."""
 
-    Parameters
-    ----------
-    keys : tuple of str or int
-        Names of the columns, positions where the table has none.
-    fills : tuple
-        What takes the place of gaps, one per column.
-    heights : tuple of float or None
-        The value of a column's indicator where there is a gap; None: it has no indicator.
-    numeric : bool
-        Whether all columns are numbers.
-    """
-
-    keys: tuple[Key, ...]
-    fills: tuple[Any, ...]
+    keys: tuple[Key, ...]  # names of the columns, positions where the table has none
+    fills: tuple[Any, ...]  # what takes the place of gaps, one per column
+    # The value of a column's indicator where there is a gap; None: it has no indicator.
     heights: tuple[float | None, ...]
-    numeric: bool = True
+    numeric: bool = True  # whether all columns are numbers
 
     def __post_init__(self) -> None:
         whole = all(isinstance(part, tuple) for part in (self.keys, self.fills, self.heights))
@@ -249,14 +234,8 @@ def known_cells(X: Any, columns: Any, who: str, weight: Floats | None) -> Bools:
 def learn_rule(kernel: Kernel, X: Any, weight: Floats | None) -> Kernel:
     """Return the kernel that follows the rule of another, learned from training rows.
 
-    Parameters
-    ----------
-    kernel : Kernel
-        With a rule that its `prepare` does not follow.
-    X : array, sparse matrix, data frame
-        Training rows.
-    weight : ndarray of shape (n_samples,) or None
-        How often each row counts.
+    The kernel has a rule that its `prepare` does not follow; ``weight`` is how often each row
+    counts.
     """
     who, rule = str(kernel), kernel.missing
     plain = kernel._changed(missing="refuse")

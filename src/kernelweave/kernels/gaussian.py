@@ -28,12 +28,6 @@ class RBF(VectorKernel):
     ----------
     width : float
         Distance over which rows stay similar; scikit-learn's ``gamma`` is ``1 / (2 width**2)``.
-    columns : columns, optional
-        The columns this kernel looks at; see `Kernel`. None: all.
-    name : str, optional
-        Shown in place of the description.
-    missing : {"refuse", "off", "fill", "expected"}
-        What to do where values are missing; see :doc:`/guide/missing`.
 
     Examples
     --------
@@ -131,12 +125,6 @@ class ARD(_Widths):
     ----------
     widths : sequence of float
         One per column; infinity leaves a column out.
-    columns : columns, optional
-        The columns this kernel looks at; see `Kernel`. None: all.
-    name : str, optional
-        Shown in place of the description.
-    missing : {"refuse", "off", "fill", "expected"}
-        What to do where values are missing; see :doc:`/guide/missing`.
 
     Examples
     --------
@@ -175,12 +163,6 @@ class Additive(_Widths):
     ----------
     widths : sequence of float
         One per column; infinity leaves a column out.
-    columns : columns, optional
-        The columns this kernel looks at; see `Kernel`. None: all.
-    name : str, optional
-        Shown in place of the description.
-    missing : {"refuse", "off", "fill", "expected"}
-        What to do where values are missing; see :doc:`/guide/missing`.
 
     Examples
     --------
@@ -254,12 +236,6 @@ class Laplacian(VectorKernel):
     ----------
     width : float
         Distance over which rows stay similar.
-    columns : columns, optional
-        The columns this kernel looks at; see `Kernel`. None: all.
-    name : str, optional
-        Shown in place of the description.
-    missing : {"refuse", "off", "fill", "expected"}
-        What to do where values are missing; see :doc:`/guide/missing`.
 
     Examples
     --------

@@ -24,17 +24,11 @@ _FIRST, _LAST, _STEP = -5.2, 33.0, 1.0 / 3.0  # logarithms of the rates of Gauss
 
 @dataclass(frozen=True)
 class Metric:
-    """Weights of the encoded columns and a root of a Mahalanobis metric.
+    """Weights of the encoded columns and a root of a Mahalanobis metric."""
 
-    Parameters
-    ----------
-    weights : ndarray of shape (n_columns,)
-        Weights w of absolute differences, with mean square one.
-    root : ndarray of shape (n_columns, n_columns)
-        Symmetric root R of the metric ``M = R R``, whose trace is the number of columns.
-    """
-
-    weights: Floats
+    weights: Floats  # (n_columns,): weights w of absolute differences, with mean square one
+    # (n_columns, n_columns): symmetric root R of the metric ``M = R R``, whose trace is the number
+    # of columns.
     root: Floats
 
     def __post_init__(self) -> None:
@@ -96,8 +90,6 @@ class MetricLaplacian(Kernel):
         Share h of the product Laplacian, between 0 and 1.
     columns : None
         The encoding has the columns.
-    name : str, optional
-        Shown in place of the description.
     missing : {"refuse"}
         The encoding takes gaps.
     """

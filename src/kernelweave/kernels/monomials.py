@@ -21,47 +21,27 @@ MOST_MONOMIALS = 10_000  # summands of a product of sums that is multiplied out
 
 @dataclass(frozen=True, eq=False)
 class Atom:
-    """A factor of a monomial: a product or a power of a sum over columns, or neither.
+    """A factor of a monomial: a product or a power of a sum over columns, or neither."""
 
-    Parameters
-    ----------
-    kind : {"product", "sum", "opaque"}
-        ``prod_l part_l``, ``(constant + sum_l part_l)^power``, or anything.
-    name : str
-        The kernel, for messages.
-    whole : callable
-        ``whole(A, B)``: its values between prepared rows.
-    positions : callable
-        ``positions(X)``: the column of the table of every prepared column; of an opaque atom, the
-        columns that it looks at.
-    part : callable or None
-        ``part(A, B, columns)``: the product or sum over some prepared columns.
-    constant, power : float and int
-        Of a sum.
-    key : hashable
-        Equal for sums with equal parts, whose powers then add up.
-    path : tuple of int
-        Where its rows are in nested tuples of prepared rows.
-    signed : bool
-        Whether factors may be negative.
-    mixable : bool
-        Whether columns of prepared rows may be replaced one by one; otherwise those of the table.
-    prepare : callable or None
-        Prepares the rows of a table for ``whole``.
-    """
-
+    # {"product", "sum", "opaque"}: ``prod_l part_l``, ``(constant + sum_l part_l)^power``, or
+    # anything.
     kind: Literal["product", "sum", "opaque"]
-    name: str
-    whole: Callable[[Any, Any], Floats]
+    name: str  # the kernel, for messages
+    whole: Callable[[Any, Any], Floats]  # ``whole(A, B)``: its values between prepared rows
+    # ``positions(X)``: the column of the table of every prepared column; of an opaque atom, the
+    # columns that it looks at.
     positions: Callable[[Any], Indices]
+    # ``part(A, B, columns)``: the product or sum over some prepared columns.
     part: Callable[[Any, Any, Indices], Floats] | None = None
+    # constant, power: of a sum
     constant: float = 0.0
     power: int = 1
-    key: Hashable = None
-    path: tuple[int, ...] = ()
-    signed: bool = False
+    key: Hashable = None  # equal for sums with equal parts, whose powers then add up
+    path: tuple[int, ...] = ()  # where its rows are in nested tuples of prepared rows
+    signed: bool = False  # whether factors may be negative
+    # Whether columns of prepared rows may be replaced one by one; otherwise those of the table.
     mixable: bool = True
-    prepare: Callable[[Any], Any] | None = None
+    prepare: Callable[[Any], Any] | None = None  # prepares the rows of a table for ``whole``
 
     def moved(self, place: int) -> Atom:
         """Return this atom with its rows inside a tuple."""
@@ -76,23 +56,13 @@ class Atom:
 
 @dataclass(frozen=True, eq=False)
 class Monomial:
-    """``scale * prod(atoms)``.
+    """``scale * prod(atoms)``."""
 
-    Parameters
-    ----------
-    scale : float
-        May be of any sign.
-    atoms : tuple of Atom
-        None for a constant.
-    error : float
-        Bound on what it lacks to be exact, as a part of a kernel that is an integral.
-    vanishes : bool
-        Whether it is zero for most pairs of rows, as a very narrow Gaussian is.
-    """
-
-    scale: float
-    atoms: tuple[Atom, ...] = ()
+    scale: float  # may be of any sign
+    atoms: tuple[Atom, ...] = ()  # None for a constant
+    # Bound on what it lacks to be exact, as a part of a kernel that is an integral.
     error: float = 0.0
+    # Whether it is zero for most pairs of rows, as a very narrow Gaussian is.
     vanishes: bool = False
 
     def moved(self, place: int) -> Monomial:

@@ -28,37 +28,21 @@ __all__ = ["Network", "Node", "Path"]
 
 @dataclass(frozen=True)
 class Path:
-    """One summand of a network after distributing its products over its sums.
+    """One summand of a network after distributing its products over its sums."""
 
-    Parameters
-    ----------
-    leaves : tuple of int
-        Positions of the leaves multiplied, in increasing order, with repetition.
-    exponents : tuple of (int, Fraction)
-        Positions of the product nodes with the exponents of their weights, which add up to one.
-    count : int
-        How many equal paths this one stands for.
-    """
-
+    # Positions of the leaves multiplied, in increasing order, with repetition.
     leaves: tuple[int, ...]
+    # Positions of the product nodes with the exponents of their weights, which add up to one.
     exponents: tuple[tuple[int, Fraction], ...]
-    count: int = 1
+    count: int = 1  # how many equal paths this one stands for
 
 
 @dataclass(frozen=True)
 class Network:
-    """A rooted acyclic graph of sums, products and kernels.
+    """A rooted acyclic graph of sums, products and kernels."""
 
-    Parameters
-    ----------
-    nodes : tuple of Node
-        In any order.
-    root : int
-        Where it begins.
-    """
-
-    nodes: tuple[Node, ...]
-    root: int
+    nodes: tuple[Node, ...]  # in any order
+    root: int  # where it begins
 
     @classmethod
     def of(cls, structure: Any) -> Network:

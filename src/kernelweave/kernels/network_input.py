@@ -25,27 +25,15 @@ KINDS = ("sum", "product", "leaf")
 
 @dataclass(frozen=True)
 class Node:
-    """One node of a network.
+    """One node of a network."""
 
-    Parameters
-    ----------
-    kind : {"sum", "product", "leaf"}
-        A sum adds its children, a product multiplies them and has a weight, a leaf is a kernel.
-    children : tuple of int
-        Positions in the network; repetition is allowed.
-    kernel : Kernel or None
-        Of a leaf.
-    p : float or None
-        Exponent of the weight of a product; None leaves it to the estimator.
-    name : str or None
-        Of a product, for people.
-    """
-
+    # {"sum", "product", "leaf"}: a sum adds its children, a product multiplies them and has a
+    # weight, a leaf is a kernel.
     kind: str
-    children: tuple[int, ...] = ()
-    kernel: Kernel | None = None
-    p: float | None = None
-    name: str | None = None
+    children: tuple[int, ...] = ()  # positions in the network; repetition is allowed
+    kernel: Kernel | None = None  # of a leaf
+    p: float | None = None  # exponent of the weight of a product; None leaves it to the estimator
+    name: str | None = None  # of a product, for people
 
 
 Written: TypeAlias = tuple[list[Node], int]

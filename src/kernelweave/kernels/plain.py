@@ -64,15 +64,7 @@ def _to_value(value: Any, kernel: Kernel) -> Any:
 
 
 def from_plain(data: Mapping[str, Any], who: str) -> Kernel:
-    """Return the kernel that `to_plain` wrote.
-
-    Parameters
-    ----------
-    data : dict
-        With the key ``type``, and parameters.
-    who : str
-        Begins the sentence of an error.
-    """
+    """Return the kernel that `to_plain` wrote; ``who`` begins the sentence of an error."""
     kind = data.get("type")
     if not isinstance(kind, str) or kind not in _TYPES:
         known = ", ".join(sorted(_TYPES))

@@ -35,8 +35,6 @@ class Precomputed(Kernel):
         all of them for granted.
     columns : name or position
         The column of row numbers, the first by default.
-    name : str, optional
-        Shown in place of the description.
     missing : {"off", "refuse"}
         A row number that is missing or -1 means that the matrix does not know the row: it is
         similar to none, also at prediction. "refuse" raises an error instead.

@@ -40,18 +40,9 @@ def with_sources(
 ) -> dict[str, list[Kernel]]:
     """Return the kernels of each source for rows that may lack it.
 
-    Parameters
-    ----------
-    sources : mapping of str to (columns, list of Kernel)
-        Kernels that are off for rows without their source.
-    X : table
-        Training rows.
-    weight : ndarray of shape (n_samples,) or None
-        How often each row counts; rows of weight zero do not.
-    complete : bool
-        Whether rows without a source get expected features, learned from the other sources.
-    alone : bool
-        Whether a model has no other kernels, so that every row needs one of the sources.
+    Kernels of ``sources`` are off for rows without their source. ``weight`` is how often each row
+    counts. ``complete``: rows without a source get expected features, learned from the other
+    sources. ``alone``: a model has no other kernels, so that every row needs one of the sources.
     """
     gates = {name: _gate(name, columns, kernels) for name, (columns, kernels) in sources.items()}
     present = {name: gate.diagonal(gate.prepare(X)) > 0 for name, gate in gates.items()}

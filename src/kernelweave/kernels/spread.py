@@ -19,21 +19,9 @@ def clip_outliers(rows: Floats, weight: Floats | None = None) -> tuple[Floats, B
     """Cut off values far outside the quartiles of their column.
 
     Ordinary columns stay as they are. The interquartile range of a column that is mostly one value
-    is zero; the median distance of its other values stands in for it.
-
-    Parameters
-    ----------
-    rows : ndarray of shape (n_samples, n_columns)
-        Finite numbers.
-    weight : ndarray of shape (n_samples,), optional
-        How often each row counts.
-
-    Returns
-    -------
-    clipped : ndarray of shape (n_samples, n_columns)
-        The same array where nothing is cut off.
-    absurd : ndarray of bool of shape (n_columns,)
-        Columns with a value a million interquartile ranges away.
+    is zero; the median distance of its other values stands in for it. Returned are the rows, the
+    same array where nothing is cut off, and which columns have a value a million interquartile
+    ranges away.
     """
     absurd = np.zeros(rows.shape[1], dtype=bool)
     if not len(rows):

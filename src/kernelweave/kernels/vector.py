@@ -27,7 +27,13 @@ _FAR = 1e-6  # variance, relative to the squared mean, below which linear kernel
 
 @dataclass(frozen=True, eq=False, repr=False)
 class VectorKernel(Kernel):
-    """Base of the kernels on rows of numbers; prepared rows are float64, dense or CSR."""
+    """Base of the kernels on rows of numbers; prepared rows are float64, dense or CSR.
+
+    Parameters
+    ----------
+    missing : {"refuse", "off", "fill", "expected"}
+        What to do where values are missing; see :doc:`/guide/missing`.
+    """
 
     row_format: ClassVar[RowFormat] = "numbers"
     rules: ClassVar[tuple[str, ...]] = ("refuse", "off", "fill")
@@ -80,12 +86,6 @@ class Linear(VectorKernel):
         Subtracted from dense rows first, one number per column. A model with an intercept is the
         same whatever the centre, but columns far from zero lose digits without one; such models
         set it by themselves where that matters.
-    columns : columns, optional
-        The columns this kernel looks at; see `Kernel`. None: all.
-    name : str, optional
-        Shown in place of the description.
-    missing : {"refuse", "off", "fill", "expected"}
-        What to do where values are missing; see :doc:`/guide/missing`.
 
     Examples
     --------
@@ -159,14 +159,8 @@ def centre_linear(kernels: list[Kernel], X: Any) -> list[Kernel]:
 
     For models with an intercept, of which a centre changes nothing but the intercept: coefficients
     that sum to zero see inner products of centred rows only. Without one, the squared norm of the
-    mean, relative to the variance, is the factor by which rounding errors grow.
-
-    Parameters
-    ----------
-    kernels : list of Kernel
-        Written out.
-    X : array, sparse matrix or data frame
-        Training rows, or a sample of them.
+    mean, relative to the variance, is the factor by which rounding errors grow. The kernels are
+    written out; ``X`` are training rows, or a sample of them.
     """
     out: list[Kernel] = []
     for kernel in kernels:
@@ -194,10 +188,6 @@ class Polynomial(VectorKernel):
         At least 1.
     coef0 : float
         Not negative; 0 keeps only the products of exactly ``degree`` columns.
-    columns : columns, optional
-        The columns this kernel looks at; see `Kernel`. None: all.
-    name : str, optional
-        Shown in place of the description.
     missing : {"refuse", "off", "fill"}
         What to do where values are missing; see :doc:`/guide/missing`.
 
@@ -256,10 +246,6 @@ class FromCallable(VectorKernel):
     function : callable
         ``function(A, B)`` gets float64 rows (read-only; CSR when ``X`` is sparse) and returns an
         array of shape ``(len(A), len(B))``. It must be symmetric and positive semi-definite.
-    columns : columns, optional
-        The columns this kernel looks at; see `Kernel`. None: all.
-    name : str, optional
-        Shown in place of the description.
     missing : {"refuse", "off", "fill"}
         What to do where values are missing; see :doc:`/guide/missing`.
 

@@ -20,13 +20,13 @@ class Wrapper(Kernel):
 
     Parameters
     ----------
-    kernel : Kernel
-        The inner kernel; giving ``columns`` binds it to these.
+    missing : str, optional
+        The rule for missing values of the kernels inside that have none; see `Kernel`.
     """
 
     rules: ClassVar[tuple[str, ...]] = MISSING  # the inner kernel knows its own
 
-    kernel: Kernel
+    kernel: Kernel  # the inner kernel; giving ``columns`` binds it to these
 
     def __post_init__(self) -> None:
         who, kernel = type(self).__name__, self.kernel

@@ -31,22 +31,13 @@ class InnerSolver(Enum):
 
 @dataclass(frozen=True)
 class DualBox:
-    """The conjugate of a loss, one column per output.
+    """The conjugate of a loss, one column per output."""
 
-    Parameters
-    ----------
-    lower, upper : ndarray of shape (n_samples, n_outputs)
-        Bounds of every coefficient, with zero between them.
-    ridge : ndarray of shape (n_samples, n_outputs)
-        The quadratic term d on each coefficient.
-    dead_zone : float
-        The absolute-value term e on each coefficient.
-    """
-
+    # lower, upper (n_samples, n_outputs): bounds of every coefficient, with zero between them
     lower: Floats
     upper: Floats
-    ridge: Floats
-    dead_zone: float = 0.0
+    ridge: Floats  # (n_samples, n_outputs): the quadratic term d on each coefficient
+    dead_zone: float = 0.0  # the absolute-value term e on each coefficient
 
     def columns(self, Y: Floats, o: int) -> tuple[Floats, Floats, Floats, Floats]:
         """Return target, bounds and ridge of one output, contiguous as the core needs them."""
@@ -96,24 +87,14 @@ class DualBox:
 
 @dataclass(frozen=True)
 class Tangent:
-    """A smooth loss to second order at a function, with the best bias.
+    """A smooth loss to second order at a function, with the best bias."""
 
-    Parameters
-    ----------
-    value : float
-        The total loss.
-    bias : ndarray of shape (n_outputs,)
-        The best bias.
-    dual_coef : ndarray of shape (n_samples, n_outputs)
-        Minus its derivatives, which are feasible dual coefficients.
-    weights : ndarray of shape (n_samples, n_outputs)
-        Its second derivatives W. Where outputs are coupled, those of a row are
-        ``diag(w) - w w' / sum(w)``.
-    """
-
-    value: float
-    bias: Floats
+    value: float  # the total loss
+    bias: Floats  # (n_outputs,): the best bias
+    # (n_samples, n_outputs): minus its derivatives, which are feasible dual coefficients.
     dual_coef: Floats
+    # (n_samples, n_outputs): its second derivatives W. Where outputs are coupled, those of a row
+    # are ``diag(w) - w w' / sum(w)``.
     weights: Floats
 
 

@@ -21,20 +21,11 @@ class Ambiguity:
 
     The cap is on ``sum_i max(0, alpha_i - free_i)``. The largest weighted sum of losses over the
     set is a conditional value at risk (Rockafellar and Uryasev 2000).
-
-    Parameters
-    ----------
-    room : ndarray of shape (n_samples,)
-        How far each weight may go beyond its free part.
-    total : float
-        The largest sum of what is beyond the free parts.
-    free : ndarray of shape (n_samples,) or float
-        What the cap does not count.
     """
 
-    room: Floats
-    total: float
-    free: Floats | float = 0.0
+    room: Floats  # (n_samples,): how far each weight may go beyond its free part
+    total: float  # the largest sum of what is beyond the free parts
+    free: Floats | float = 0.0  # (n_samples,): what the cap does not count
 
     def worst(self, slack: Floats) -> tuple[float, float]:
         """Return the largest ``sum alpha_i slack_i``, and the multiplier of the cap there."""
@@ -87,17 +78,11 @@ class CVaRHinge(Loss):
     The cap is a share of the summed cost of an output, so that with equal costs and a share k the
     loss is that of the fraction k of the rows that fit worst: its conditional value at risk. There
     is no intercept: the multiplier of the cap takes its place, and bounds the loss of other rows.
-
-    Parameters
-    ----------
-    shares : tuple of float
-        One per output, in (0, 1]; 1 is no cap.
-    free : float
-        Share of each cost that the cap does not count. With any, no inner solver fits, and
-        first-order methods serve.
     """
 
-    shares: tuple[float, ...]
+    shares: tuple[float, ...]  # one per output, in (0, 1]; 1 is no cap
+    # Share of each cost that the cap does not count. With any, no inner solver fits, and
+    # first-order methods serve.
     free: float = 0.0
     fit_intercept = False
     inner_solver = InnerSolver.CVAR

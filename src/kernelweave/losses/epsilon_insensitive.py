@@ -13,18 +13,10 @@ from .base import DualBox, Loss
 
 @dataclass(frozen=True)
 class EpsilonInsensitive(Loss):
-    """The loss ``cost * max(0, |y - f| - epsilon)``.
+    """The loss ``cost * max(0, |y - f| - epsilon)``."""
 
-    Parameters
-    ----------
-    epsilon : float
-        Residuals up to this cost nothing.
-    fit_intercept : bool
-        Whether to add a bias to every output.
-    """
-
-    epsilon: float = 0.1
-    fit_intercept: bool = True
+    epsilon: float = 0.1  # residuals up to this cost nothing
+    fit_intercept: bool = True  # whether to add a bias to every output
 
     def box(self, Y: Floats, cost: Floats) -> DualBox:
         return DualBox(-cost, cost, np.zeros_like(cost), self.epsilon)

@@ -13,15 +13,9 @@ from .base import DualBox, Loss
 
 @dataclass(frozen=True)
 class Hinge(Loss):
-    """The loss ``cost * max(0, 1 - y f)``; targets are +-1.
+    """The loss ``cost * max(0, 1 - y f)``; targets are +-1."""
 
-    Parameters
-    ----------
-    fit_intercept : bool
-        Whether to add a bias to every output.
-    """
-
-    fit_intercept: bool = True
+    fit_intercept: bool = True  # whether to add a bias to every output
 
     def box(self, Y: Floats, cost: Floats) -> DualBox:
         zero = np.zeros_like(cost)

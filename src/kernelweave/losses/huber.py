@@ -13,18 +13,10 @@ from .base import DualBox, Loss
 
 @dataclass(frozen=True)
 class Huber(Loss):
-    """Half the squared residual up to a threshold, linear beyond, times ``cost``.
+    """Half the squared residual up to a threshold, linear beyond, times ``cost``."""
 
-    Parameters
-    ----------
-    threshold : float
-        Residual at which the loss becomes linear.
-    fit_intercept : bool
-        Whether to add a bias to every output.
-    """
-
-    threshold: float = 0.1
-    fit_intercept: bool = True
+    threshold: float = 0.1  # residual at which the loss becomes linear
+    fit_intercept: bool = True  # whether to add a bias to every output
 
     def box(self, Y: Floats, cost: Floats) -> DualBox:
         limit = self.threshold * cost

@@ -13,18 +13,10 @@ from .base import DualBox, Loss
 
 @dataclass(frozen=True)
 class Quantile(Loss):
-    """The loss ``cost * max(level (y - f), (level - 1) (y - f))``, which a quantile minimises.
+    """The loss ``cost * max(level (y - f), (level - 1) (y - f))``, which a quantile minimises."""
 
-    Parameters
-    ----------
-    levels : tuple of float
-        One per output, or one for all outputs; each in (0, 1).
-    fit_intercept : bool
-        Whether to add a bias to every output.
-    """
-
-    levels: tuple[float, ...] = (0.5,)
-    fit_intercept: bool = True
+    levels: tuple[float, ...] = (0.5,)  # one per output, or one for all outputs; each in (0, 1)
+    fit_intercept: bool = True  # whether to add a bias to every output
 
     def of_output(self, o: int) -> Quantile:
         return replace(self, levels=(self.levels[o if len(self.levels) > 1 else 0],))

@@ -17,17 +17,10 @@ class Smoothed(Loss):
 
     It is nowhere larger than that loss, and coefficients feasible for one are so for the other:
     with these coefficients, the bounds differ by half of ``sum width / cost * dual_coef^2``.
-
-    Parameters
-    ----------
-    loss : Loss
-        The loss, with finite boxes.
-    width : float
-        In units of the targets.
     """
 
-    loss: Loss
-    width: float
+    loss: Loss  # the loss, with finite boxes
+    width: float  # in units of the targets
 
     def __post_init__(self) -> None:
         for name in ("fit_intercept", "bounded"):

@@ -13,15 +13,9 @@ from .base import DualBox, InnerSolver, Loss, Tangent
 
 @dataclass(frozen=True)
 class Square(Loss):
-    """The loss ``cost / 2 * (y - f)^2`` of kernel ridge regression.
+    """The loss ``cost / 2 * (y - f)^2`` of kernel ridge regression."""
 
-    Parameters
-    ----------
-    fit_intercept : bool
-        Whether to add a bias to every output.
-    """
-
-    fit_intercept: bool = True
+    fit_intercept: bool = True  # whether to add a bias to every output
     inner_solver = InnerSolver.LINEAR_SYSTEM
     bounded = False
 

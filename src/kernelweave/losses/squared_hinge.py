@@ -17,14 +17,9 @@ class SquaredHinge(Loss):
 
     Its coefficients have no upper bound. None exceeds the box used here, because the objective at
     the solution is at most that of the zero function, ``sum(cost) / 2``.
-
-    Parameters
-    ----------
-    fit_intercept : bool
-        Whether to add a bias to every output.
     """
 
-    fit_intercept: bool = True
+    fit_intercept: bool = True  # whether to add a bias to every output
     bounded = False
 
     def box(self, Y: Floats, cost: Floats) -> DualBox:

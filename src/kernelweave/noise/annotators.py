@@ -290,27 +290,15 @@ class Vote:
 
 @dataclass(frozen=True)
 class Consensus:
-    """Class probabilities of rows, and confusions of annotators.
+    """Class probabilities of rows, and confusions of annotators."""
 
-    Attributes
-    ----------
-    truth : ndarray of shape (n_rows, n_classes)
-        Probabilities of the classes.
-    confusions : ndarray of shape (n_annotators, n_classes, n_classes)
-        Row c of an annotator: probabilities of the answers where the class is c.
-    vote : Vote or None
-        Calibration of the columns' vote.
-    history : list of float
-        Largest change of a probability in each round.
-    converged : bool
-        Whether the last change is at most the tolerance.
-    """
-
-    truth: Floats
+    truth: Floats  # (n_rows, n_classes): probabilities of the classes
+    # (n_annotators, n_classes, n_classes): row c of an annotator: probabilities of the answers
+    # where the class is c.
     confusions: Floats
-    vote: Vote | None
-    history: list[float]
-    converged: bool
+    vote: Vote | None  # calibration of the columns' vote
+    history: list[float]  # largest change of a probability in each round
+    converged: bool  # whether the last change is at most the tolerance
 
 
 def find_consensus(
@@ -326,23 +314,11 @@ def find_consensus(
 ) -> Consensus:
     """Estimate class probabilities and confusions in turn.
 
-    Parameters
-    ----------
-    answers : Answers
-        The answers.
-    kappa : float
-        Weight of the pooled confusion, in answers; 0 for the method of Dawid and Skene.
-    scores : callable, optional
-        Leave-one-out scores of all rows for class probabilities. None: the shares of the classes
-        take the place of the columns' vote.
-    prior : ndarray of shape (n_classes,), optional
-        Known shares of the classes.
-    max_iter, tol : int, float
-        Most rounds; largest change of a probability at which to stop.
-    known : ndarray of int of shape (n_rows,), optional
-        Class numbers of rows whose class is known, -1 elsewhere.
-    report : callable, optional
-        Called after each round.
+    ``kappa`` is the weight of the pooled confusion, in answers; 0 for the method of Dawid and
+    Skene. ``scores`` returns leave-one-out scores of all rows for class probabilities; without it,
+    the shares of the classes take the place of the columns' vote. ``prior`` are known shares of the
+    classes, ``known`` class numbers of rows whose class is known, -1 elsewhere. Rounds end when no
+    probability changes by more than ``tol``; ``report`` is called after each.
     """
     truth, vote, history = _with_known(answers.shares(), known), None, []
     step, before = np.ones((len(truth), 1)), np.zeros_like(truth)

@@ -165,14 +165,9 @@ def learn(
 ) -> dict[float, Learned]:
     """Learn weights of the columns of scaled rows for several strengths, on one draw of pairs.
 
-    Strengths are solved in descending order, each from the weights of the one before.
-
-    Parameters
-    ----------
-    tol : float
-        Relative projected gradient to stop at; 1e-4 suffices for clustering.
-    max_iter : int
-        Maximum number of Newton steps for each strength.
+    Strengths are solved in descending order, each from the weights of the one before, to a relative
+    projected gradient of ``tol``, of which 1e-4 suffices for clustering, in at most ``max_iter``
+    Newton steps each.
     """
     random = check_random_state(random_state)
     count = OPTIONS.drawn_per_link * len(links.same)

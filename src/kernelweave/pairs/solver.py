@@ -106,14 +106,8 @@ def solve_pairs(
 ) -> PairResult:
     """Solve to a projected gradient of ``tol``, relative to half the largest statistic.
 
-    Parameters
-    ----------
-    start : tuple of ndarray and float, optional
-        Weights and bias to begin with.
-    max_iter : int
-        Maximum number of Newton steps.
-    screen : bool
-        Whether to leave out weights that are zero by `PairProblem.screened`.
+    Begins at the weights and the bias of ``start``, and takes at most ``max_iter`` Newton steps.
+    ``screen`` leaves out weights that are zero by `PairProblem.screened`.
     """
     out = problem.screened() if screen else np.zeros(len(problem.statistic), dtype=bool)
     kept = np.flatnonzero(~out)

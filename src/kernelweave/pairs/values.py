@@ -70,14 +70,8 @@ def pair_values(
     """Return the values of kernels at pairs, shape (n_pairs, n_kernels).
 
     The result is an array, a csr_array (sparse ``X`` without kernels), or `PairBlocks` where the
-    array would exceed the memory limit or 250 MB; the blocks may live in a file.
-
-    Parameters
-    ----------
-    kernels : sequence of Kernel or None
-        None: one linear kernel for each column.
-    memory_limit : number of bytes, str such as "8GB", or None
-        None: half of the free memory.
+    array would exceed the memory limit or 250 MB; the blocks may live in a file. Without kernels
+    there is a linear one for each column.
     """
     n, m = len(pairs), X.shape[1] if kernels is None else len(kernels)
     whole = 8.0 * n * m <= _WHOLE and (memory_limit is None or fits_whole(n, m, memory_limit))

@@ -133,13 +133,7 @@ class RulePath:
 
 
 def rule_path(results: dict[str, Any]) -> RulePath:
-    """Return the best score for each number of rules from ``cv_results_``.
-
-    Parameters
-    ----------
-    results : dict
-        Attribute of a rule ensemble that chose its C.
-    """
+    """Return the best score for each number of rules from ``cv_results_``."""
     # Without limits of the number, each value of C is a number of rules of its own.
     limits = results.get("max_rules", np.arange(len(results["C"])))
     best = [

@@ -30,21 +30,14 @@ _FULL_RIDGES = np.geomspace(1e-3, 10.0, 9)  # of conjugate gradients, which are 
 
 @dataclass(frozen=True)
 class RowLimits:
-    """Which solver is used for how many rows.
+    """Which solver is used for how many rows."""
 
-    Parameters
-    ----------
-    max_exact, max_full, n_landmarks, metric_rows : int
-        As in `MetricKernelRegressor`.
-    memory : float
-        Limit in bytes.
-    """
-
+    # max_exact, max_full, n_landmarks, metric_rows: as in `MetricKernelRegressor`
     max_exact: int
     max_full: int
     n_landmarks: int
     metric_rows: int
-    memory: float
+    memory: float  # limit in bytes
 
     def solver(self, n: int, n_outputs: int, *, parted: bool = False) -> str:
         """Return the solver for n rows: "cholesky", "conjugate gradients" or "nystroem".
@@ -80,31 +73,18 @@ class RowLimits:
 
 @dataclass(frozen=True, eq=False)
 class RidgeFunction:
-    """The fitted function ``sum_m dual_coef[m] k(x, x_m) + intercept``.
+    """The fitted function ``sum_m dual_coef[m] k(x, x_m) + intercept``."""
 
-    Parameters
-    ----------
-    support : ndarray of int
-        Rows that the function is a sum over.
-    dual_coef, intercept : ndarray
-        Coefficients of shape (n_support, n_outputs), and intercepts.
-    residuals : ndarray of shape (n_samples, n_outputs)
-        Of left-out rows, or of left-out folds where conjugate gradients were used.
-    ridge : float
-        The ridge.
-    error : float
-        Weighted mean of the squared residuals, relative to the variance of the targets.
-    left_out : float
-        Share of the trace that landmarks leave out.
-    """
-
-    support: Indices
+    support: Indices  # rows that the function is a sum over
+    # dual_coef, intercept: coefficients of shape (n_support, n_outputs), and intercepts
     dual_coef: Floats
     intercept: Floats
+    # (n_samples, n_outputs): of left-out rows, or of left-out folds where conjugate gradients were
+    # used.
     residuals: Floats
     ridge: float
-    error: float
-    left_out: float
+    error: float  # weighted mean of the squared residuals, relative to the variance of the targets
+    left_out: float  # share of the trace that landmarks leave out
 
 
 def fit_all_rows(
@@ -151,14 +131,8 @@ def fit_parts(
 ) -> RidgeFunction:
     """Fit the function to all rows of a Dask table; landmarks are among the sampled rows.
 
-    Parameters
-    ----------
-    X : PartedTable
-        All rows.
-    sample, rows : ndarray
-        Numbers of the sampled rows, and these rows encoded.
-    kernel, Y, weight, n_landmarks
-        As in `fit_all_rows`; weights may be zero.
+    ``sample`` and ``rows`` are the numbers of the sampled rows, and these rows encoded. The rest is
+    as in `fit_all_rows`; weights may be zero.
     """
     places, triangle = choose_landmarks(
         lambda a, b: kernel.block(rows[a], rows[b]), np.arange(len(rows)), n_landmarks

@@ -73,24 +73,15 @@ def full_bytes(n: int, n_landmarks: int, n_outputs: int, n_ridges: int) -> float
 
 @dataclass(frozen=True, eq=False)
 class Problems:
-    """Ridge problems on the same rows, each with a ridge and perhaps a fold left out.
+    """Ridge problems on the same rows, each with a ridge and perhaps a fold left out."""
 
-    Parameters
-    ----------
-    features : ndarray of shape (n_samples, n_landmarks)
-        Nystroem features Z, whose inner products are close to the kernel.
-    roots : ndarray of shape (n_samples, n_problems)
-        Roots S of the weights of the rows, zero for the fold that is left out.
-    ridges : ndarray of shape (n_problems,)
-        The ridges.
-    factors : list
-        Cholesky factors of ``Z' S^2 Z + ridge``.
-    """
-
+    # (n_samples, n_landmarks): Nystroem features Z, whose inner products are close to the kernel.
     features: Floats
+    # (n_samples, n_problems): roots S of the weights of the rows, zero for the fold that is left
+    # out.
     roots: Floats
-    ridges: Floats
-    factors: list[tuple[Floats, bool]]
+    ridges: Floats  # (n_problems,)
+    factors: list[tuple[Floats, bool]]  # Cholesky factors of ``Z' S^2 Z + ridge``
 
     @classmethod
     def build(
@@ -169,25 +160,15 @@ def solve_problems(K: UpperKernel, problems: Problems, Y: Floats) -> tuple[Float
 
 @dataclass(frozen=True, eq=False)
 class FullRidge:
-    """Ridge regression on all rows, with values of left-out folds.
+    """Ridge regression on all rows, with values of left-out folds."""
 
-    Parameters
-    ----------
-    dual_coef, intercept : ndarray
-        The function ``sum_i dual_coef[i] k(x, x_i) + intercept``.
-    residuals : ndarray of shape (n_samples, n_outputs)
-        ``y_i`` minus the value of the model without the fold of row i.
-    ridge : float
-        The ridge.
-    error : float
-        Weighted mean of the squared residuals, relative to the variance of the targets.
-    """
-
+    # dual_coef, intercept: the function ``sum_i dual_coef[i] k(x, x_i) + intercept``
     dual_coef: Floats
     intercept: Floats
+    # (n_samples, n_outputs): ``y_i`` minus the value of the model without the fold of row i.
     residuals: Floats
     ridge: float
-    error: float
+    error: float  # weighted mean of the squared residuals, relative to the variance of the targets
 
 
 def solve_full(
@@ -195,18 +176,8 @@ def solve_full(
 ) -> FullRidge:
     """Fit ridge regression on all rows; the ridge is the best one for the rows of fold 0.
 
-    Parameters
-    ----------
-    K : UpperKernel
-        The kernel.
-    features : ndarray of shape (n_samples, n_landmarks)
-        Nystroem features.
-    Y, weight : ndarray
-        Targets and positive weights of the rows.
-    ridges : ndarray
-        To choose from.
-    folds : ndarray of int of shape (n_samples,)
-        The fold of every row, from 0.
+    ``features`` are Nystroem features, of shape (n_samples, n_landmarks); weights of the rows are
+    positive, and ``folds`` the fold of every row, from 0.
     """
     first = Problems.build(features, weight, folds, np.zeros(len(ridges), dtype=np.intp), ridges)
     test = folds == 0

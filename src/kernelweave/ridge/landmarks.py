@@ -31,30 +31,16 @@ _BLOCK_ROWS = 4096  # rows whose features are computed together
 
 @dataclass(frozen=True, eq=False)
 class LandmarkRidge:
-    """Ridge regression on the Nystroem features of landmarks, with leave-one-out residuals.
+    """Ridge regression on the Nystroem features of landmarks, with leave-one-out residuals."""
 
-    Parameters
-    ----------
-    landmarks : ndarray of int
-        Rows that the function is a sum over.
-    dual_coef, intercept : ndarray
-        The function ``sum_m dual_coef[m] k(x, x_m) + intercept``.
-    loo_residuals : ndarray of shape (n_samples, n_outputs)
-        ``y_i - f^(-i)(x_i)`` with the landmarks fixed.
-    ridge : float
-        The ridge with the smallest leave-one-out error.
-    loo_error : float
-        That error, relative to the variance of the targets.
-    left_out : float
-        Mean of ``1 - |phi(x)|^2`` over the rows: the share of the trace that landmarks leave out.
-    """
-
-    landmarks: Indices
+    landmarks: Indices  # rows that the function is a sum over
+    # dual_coef, intercept: the function ``sum_m dual_coef[m] k(x, x_m) + intercept``
     dual_coef: Floats
     intercept: Floats
-    loo_residuals: Floats
-    ridge: float
-    loo_error: float
+    loo_residuals: Floats  # (n_samples, n_outputs): ``y_i - f^(-i)(x_i)`` with the landmarks fixed
+    ridge: float  # the ridge with the smallest leave-one-out error
+    loo_error: float  # that error, relative to the variance of the targets
+    # Mean of ``1 - |phi(x)|^2`` over the rows: the share of the trace that landmarks leave out.
     left_out: float
 
 
@@ -69,12 +55,8 @@ def choose_landmarks(
 ) -> tuple[Indices, Floats]:
     """Choose landmarks by block-pivoted Cholesky on a kernel of unit diagonal.
 
-    Returns
-    -------
-    landmarks : ndarray of int
-        The candidates with the largest residuals, batch by batch.
-    triangle : ndarray
-        Lower triangular L with ``L L'`` the kernel between landmarks.
+    Returns the candidates with the largest residuals, batch by batch, and lower triangular L with
+    ``L L'`` the kernel between landmarks.
     """
     n_landmarks = min(n_landmarks, len(candidates))
     residual = np.ones(len(candidates))

@@ -154,40 +154,20 @@ class HeldSpectra:
 
 @dataclass(frozen=True)
 class RidgeAverage:
-    """An average of ridge models over kernels and ridges.
+    """An average of ridge models over kernels and ridges."""
 
-    Attributes
-    ----------
-    n_kernels : int
-        Number of kernels of the bank.
-    shares : tuple of ndarray of shape (n_kernels,)
-        For each spectrum the combination of the bank's kernels that it belongs to.
-    eigen : Eigen
-        Spectra: one per distinct kernel, or a single one of their mean.
-    ridges : ndarray of shape (n_ridges,)
-        Ridges.
-    errors : ndarray of shape (n_spectra, n_ridges)
-        Leave-one-out errors, summed over outputs.
-    weights : ndarray of shape (n_spectra, n_ridges)
-        Weight of each model.
-    scores : ndarray of shape (n_samples, n_outputs)
-        Averaged leave-one-out values.
-    soft_scores : ndarray of shape (n_samples, n_outputs)
-        Those of power 1 with no share divided equally, which useless kernels do not pull to the
-        mean: their range estimates the share of wrong labels best.
-    power : int
-        Of the models, see `inverse`.
-    """
-
-    n_kernels: int
+    n_kernels: int  # number of kernels of the bank
+    # (n_kernels,): for each spectrum the combination of the bank's kernels that it belongs to.
     shares: tuple[Floats, ...]
-    eigen: Eigen
-    ridges: Floats
-    errors: Floats
-    weights: Floats
-    scores: Floats
+    eigen: Eigen  # spectra: one per distinct kernel, or a single one of their mean
+    ridges: Floats  # (n_ridges,)
+    errors: Floats  # (n_spectra, n_ridges): leave-one-out errors, summed over outputs
+    weights: Floats  # (n_spectra, n_ridges): weight of each model
+    scores: Floats  # (n_samples, n_outputs): averaged leave-one-out values
+    # (n_samples, n_outputs): those of power 1 with no share divided equally, which useless kernels
+    # do not pull to the mean: their range estimates the share of wrong labels best.
     soft_scores: Floats
-    power: int = 1
+    power: int = 1  # of the models, see `inverse`
 
     @property
     def error(self) -> float:

@@ -38,46 +38,27 @@ _CONE = 1e-9  # distance, relative to the width, below which the gradient of a c
 
 @dataclass(frozen=True)
 class MetricOptions:
-    """Grids and limits of the search; the defaults were chosen on 16 tables.
+    """Grids and limits of the search; the defaults were chosen on 16 tables."""
 
-    Parameters
-    ----------
-    n_steps : int
-        Times that the metric is learned anew.
-    shrink : float
-        Share of the off-diagonal part of the gradient outer product that the metric keeps.
-    shares : tuple of float
-        Shares h of the product Laplacian to choose from.
-    widths : tuple of float
-        Widths to choose from, in medians of the distances.
-    ridges : tuple of float
-        Ridges to choose from, for a kernel of unit diagonal and targets of unit variance.
-    """
-
-    n_steps: int = 2
+    n_steps: int = 2  # times that the metric is learned anew
+    # Share of the off-diagonal part of the gradient outer product that the metric keeps.
     shrink: float = 0.3
+    # Shares h of the product Laplacian to choose from.
     shares: tuple[float, ...] = (0.15, 0.5, 0.85)
+    # Widths to choose from, in medians of the distances.
     widths: tuple[float, ...] = (1.0, 2.5, 6.0)
+    # Ridges to choose from, for a kernel of unit diagonal and targets of unit variance.
     ridges: tuple[float, ...] = (1e-3, 1e-2, 1e-1, 1.0, 10.0)
 
 
 @dataclass(frozen=True, eq=False)
 class RidgeSolution:
-    """Ridge regression at one kernel and ridge.
+    """Ridge regression at one kernel and ridge."""
 
-    Parameters
-    ----------
-    dual_coef : ndarray of shape (n_samples, n_outputs)
-        Coefficients a of ``f(x) = sum_i a_i k(x, x_i) + b``.
-    intercept : ndarray of shape (n_outputs,)
-        The bias b.
-    loo_residuals : ndarray of shape (n_samples, n_outputs)
-        ``y_i - f^(-i)(x_i)``, exactly.
-    """
-
+    # (n_samples, n_outputs): coefficients a of ``f(x) = sum_i a_i k(x, x_i) + b``.
     dual_coef: Floats
-    intercept: Floats
-    loo_residuals: Floats
+    intercept: Floats  # (n_outputs,): the bias b
+    loo_residuals: Floats  # (n_samples, n_outputs): ``y_i - f^(-i)(x_i)``, exactly
 
 
 def solve_ridge(K: Floats, ridge: float, Y: Floats, weight: Floats) -> RidgeSolution | None:
@@ -120,31 +101,17 @@ class Setting:
 
 @dataclass(frozen=True, eq=False)
 class MetricStep:
-    """The best model with one metric.
-
-    Parameters
-    ----------
-    metric : Metric
-        The metric.
-    widths : tuple of float
-        Widths L1 and L2.
-    ridge, share : float
-        The ridge, and the share h of the product Laplacian.
-    solution : RidgeSolution
-        Coefficients and leave-one-out residuals.
-    loo_error : float
-        Weighted mean squared leave-one-out residual, relative to the variance of the targets.
-    n_solves : int
-        Factorisations that the search took.
-    """
+    """The best model with one metric."""
 
     metric: Metric
-    widths: tuple[float, float]
+    widths: tuple[float, float]  # widths L1 and L2
+    # ridge, share: the ridge, and the share h of the product Laplacian
     ridge: float
     share: float
-    solution: RidgeSolution
+    solution: RidgeSolution  # coefficients and leave-one-out residuals
+    # Weighted mean squared leave-one-out residual, relative to the variance of the targets.
     loo_error: float
-    n_solves: int
+    n_solves: int  # factorisations that the search took
 
     def values(self, train: Floats, rows: Floats) -> Floats:
         """Return the function at encoded rows; `train` are those that it was fitted to."""
@@ -294,14 +261,10 @@ def _exponential(D: Floats, width: float, factor: float) -> Floats:
 def gradients(
     A: Floats, B: Floats, metric: Metric, widths: tuple[float, float], share: float, coef: Floats
 ) -> Floats:
-    """Return the gradients at the rows of A of ``sum_m coef[m] k(x, B[m])``.
+    """Return gradients, (n_outputs, n_rows of A, n_columns), of ``sum_m coef[m] k(x, B[m])``.
 
     A Laplacian has a cone at its centre, whose one-sided slopes cancel: there, and on ties of a
     column, the gradient counts as zero.
-
-    Returns
-    -------
-    gradients : ndarray of shape (n_outputs, n_rows, n_columns)
     """
     (D1, D2), (L1, L2) = metric.distances(A, B), widths
     S1 = _exponential(D1, L1, share / L1)
@@ -369,27 +332,10 @@ def learn_metric(
 ) -> list[MetricStep]:
     """Alternate between ridge regression and the metric of its gradients.
 
-    Parameters
-    ----------
-    X : ndarray of shape (n_samples, n_columns)
-        Encoded rows.
-    Y : ndarray of shape (n_samples, n_outputs)
-        Targets in units of their spread.
-    weight : ndarray of shape (n_samples,)
-        Positive weights of the rows, with mean one.
-    groups : ndarray of int of shape (n_columns,)
-        Columns with the same number share their weight.
-    options : MetricOptions
-        Grids and limits.
-    random : RandomState
-        Mixes the outputs where there are many.
-    callback : callable, optional
-        Called with every step.
-
-    Returns
-    -------
-    steps : list of MetricStep
-        The first with the identity; the one with the smallest `loo_error` is the model.
+    ``X`` are encoded rows, ``Y`` targets in units of their spread, of shape (n_samples, n_outputs),
+    and ``weight`` positive with mean one. Columns with the same number in ``groups`` share their
+    weight; ``random`` mixes the outputs where there are many; ``callback`` is called with every
+    step. The first step has the identity; the one with the smallest `loo_error` is the model.
     """
     metric: Metric | None = Metric.identity(X.shape[1])
     start = Setting(

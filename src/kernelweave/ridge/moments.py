@@ -28,34 +28,20 @@ _STEADY = 1e-4  # last pivot, relative to the first, down to which a triangle ma
 
 @dataclass(frozen=True)
 class Moments:
-    """Sums over all rows of the Nystroem features of one kernel.
+    """Sums over all rows of the Nystroem features of one kernel."""
 
-    Attributes
-    ----------
-    item : Landmarks
-        The landmarks.
-    centre : ndarray of shape (n_landmarks,)
-        Subtracted from the features: a common offset would cost digits of their products.
-    totals : ndarray of shape (4,)
-        Sums of the diagonal of the exact kernel, of what the features leave out of it (twice: all
-        are kept), and of their squares.
-    sums : ndarray of shape (n_landmarks,)
-        Sums of the features.
-    products : ndarray of shape (n_landmarks, n_landmarks)
-        Products of the features; of shape (1, 1) if not requested.
-    cross : ndarray of shape (n_landmarks, n_outputs)
-        Products of the features with centred targets.
-    worst : list of int
-        Rows with the largest residuals.
-    """
-
-    item: Landmarks
+    item: Landmarks  # the landmarks
+    # (n_landmarks,): subtracted from the features: a common offset would cost digits of their
+    # products.
     centre: Floats
+    # (4,): sums of the diagonal of the exact kernel, of what the features leave out of it (twice:
+    # all are kept), and of their squares.
     totals: Floats
-    sums: Floats
+    sums: Floats  # (n_landmarks,): sums of the features
+    # (n_landmarks, n_landmarks): products of the features; of shape (1, 1) if not requested.
     products: Floats
-    cross: Floats
-    worst: list[int]
+    cross: Floats  # (n_landmarks, n_outputs): products of the features with centred targets
+    worst: list[int]  # rows with the largest residuals
 
     def size(self, n: int) -> float:
         """Return the mean of the centred diagonal, 0 for a constant kernel."""
@@ -85,29 +71,14 @@ class Moments:
 
 @dataclass(frozen=True)
 class EigenFeatures:
-    """``Z W``: centred Nystroem features Z of a normalised kernel, ``Z' Z = W diag(d) W'``.
+    """``Z W``: centred Nystroem features Z of a normalised kernel, ``Z' Z = W diag(d) W'``."""
 
-    Attributes
-    ----------
-    item : Landmarks
-        The landmarks.
-    scale : float
-        Normalises the kernel.
-    shift : ndarray of shape (rank,)
-        Mean of the features along W.
-    turn : ndarray of shape (n_landmarks, rank)
-        W, times the root of the scale.
-    values : ndarray of shape (rank,)
-        Eigenvalues d, positive.
-    fold : ndarray of shape (n_landmarks, rank) or None
-        Maps kernel values to ``Z W`` at once, where no digits are lost by that.
-    """
-
-    item: Landmarks
-    scale: float
-    shift: Floats
-    turn: Floats
-    values: Floats
+    item: Landmarks  # the landmarks
+    scale: float  # normalises the kernel
+    shift: Floats  # (rank,): mean of the features along W
+    turn: Floats  # (n_landmarks, rank): W, times the root of the scale
+    values: Floats  # (rank,): eigenvalues d, positive
+    # (n_landmarks, rank): maps kernel values to ``Z W`` at once, where no digits are lost by that.
     fold: Floats | None
 
     def rows(self, part: Rows) -> Floats:

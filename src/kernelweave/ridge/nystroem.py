@@ -40,26 +40,13 @@ _COPY = 1e-5  # relative difference of the quadratic forms over all rows of copi
 
 @dataclass(frozen=True)
 class NystroemSpectra:
-    """Spectra of Nystroem kernels; eigenvectors are computed in passes over the rows.
+    """Spectra of Nystroem kernels; eigenvectors are computed in passes over the rows."""
 
-    Attributes
-    ----------
-    source : RowSource
-        The rows, prepared for the kernels of the spectra.
-    items : tuple of EigenFeatures
-        One for each spectrum.
-    spectra : tuple of Directions
-        Theirs.
-    targets : ndarray of shape (n_samples, n_outputs)
-        Centred targets.
-    along : tuple of ndarray of shape (rank, n_outputs)
-        ``T' targets`` of each kernel, which saves a pass where it is asked for.
-    """
-
-    source: RowSource
-    items: tuple[EigenFeatures, ...]
-    spectra: tuple[Directions, ...]
-    targets: Floats
+    source: RowSource  # the rows, prepared for the kernels of the spectra
+    items: tuple[EigenFeatures, ...]  # one for each spectrum
+    spectra: tuple[Directions, ...]  # theirs
+    targets: Floats  # (n_samples, n_outputs): centred targets
+    # (rank, n_outputs): ``T' targets`` of each kernel, which saves a pass where it is asked for.
     along: tuple[Floats, ...]
 
     def coordinates(self, V: Floats) -> list[Floats]:
@@ -135,21 +122,11 @@ def average_ridges_nystroem(
 ) -> NystroemRidge:
     """Do what `average_ridges` does for large n, with Nystroem features.
 
-    Three passes over the rows: products of features, errors of all models, the averaged values.
-    Leave-one-out values are exact for the kernels that predict, those of the landmarks.
-
-    Parameters
-    ----------
-    kernels : sequence of Kernel
-        None of them `Precomputed`.
-    X : array, sparse matrix, data frame or PartedTable
-        The rows; the result does not depend on where they are.
-    Y : ndarray of shape (n_samples, n_outputs)
-        Targets.
-    ridges, temperature, floor, joint, power, drop_copies, report
-        As in `average_ridges`; `report` is called after every pass.
-    memory : float
-        Bytes that products of features may take; less memory takes more passes.
+    Three passes over the rows: products of features, errors of all models, the averaged values;
+    `report` is called after each. Leave-one-out values are exact for the kernels that predict,
+    those of the landmarks. No kernel may be `Precomputed`, and the result does not depend on where
+    the rows are. ``memory`` is that of products of features, in bytes; less memory takes more
+    passes.
     """
     n, means = len(Y), Y.mean(axis=0)
     ridges = default_ridges(n) if ridges is None else ridges

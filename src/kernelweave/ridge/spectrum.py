@@ -27,36 +27,19 @@ class Directions:
 
     A ridge solution is ``f(x) = sum_i c_i k(x, x_i) - shift`` with ``c = basis @ g`` on the rows
     `rows`, ``shift = offsets @ g`` and ``g`` the coordinates of its coefficients in ``U``.
-
-    Parameters
-    ----------
-    values : ndarray of shape (rank,)
-        Eigenvalues d, not negative.
-    rows : ndarray of shape (n_rows,)
-        Training rows of the expansions.
-    basis : ndarray of shape (n_rows, rank)
-        Coefficients of each direction.
-    offsets : ndarray of shape (rank,)
-        Constants that centring subtracts.
     """
 
-    values: Floats
-    rows: Indices
-    basis: Floats
-    offsets: Floats
+    values: Floats  # (rank,): eigenvalues d, not negative
+    rows: Indices  # (n_rows,): training rows of the expansions
+    basis: Floats  # (n_rows, rank): coefficients of each direction
+    offsets: Floats  # (rank,): constants that centring subtracts
 
 
 @dataclass(frozen=True)
 class Spectrum(Directions):
-    """Directions with their eigenvectors in memory.
+    """Directions with their eigenvectors in memory."""
 
-    Parameters
-    ----------
-    vectors : ndarray of shape (n_samples, rank)
-        Orthonormal columns U.
-    """
-
-    vectors: Floats
+    vectors: Floats  # (n_samples, rank): orthonormal columns U
 
 
 def kernel_spectrum(kernel: KernelSum, name: str = "The kernel") -> Spectrum:

@@ -16,16 +16,7 @@ from .proposition import Proposition, is_position
 def find_column(item: Any, names: Sequence[str] | None, n_columns: int, argument: str) -> int:
     """Return the position of a column that is given by its name or position.
 
-    Parameters
-    ----------
-    item : str or int
-        What the caller gave.
-    names : sequence of str or None
-        Names of the columns, where they have some.
-    n_columns : int
-        Number of columns.
-    argument : str
-        Name of the argument, for the message.
+    ``argument`` is the argument that it was given in, for the message.
     """
     if isinstance(item, str) and names is not None and item in names:
         return list(names).index(item)
@@ -69,14 +60,8 @@ def proposition_signs(
     """Return the sign of weights that keeps the score monotone, for each proposition.
 
     ``x > t`` under direction 1 may only raise the score and ``x <= t`` only lower it, so that the
-    sum of such rules is monotone in ``x``. None where no column has a direction.
-
-    Parameters
-    ----------
-    propositions : sequence of Proposition
-        The propositions.
-    directions : dict
-        1 or -1 by position of the column.
+    sum of such rules is monotone in ``x``. Directions, 1 or -1, are by position of the column; None
+    where no column has one.
 
     Examples
     --------
@@ -107,14 +92,7 @@ def strongest_columns(
 ) -> set[int]:
     """Return the positions of the columns whose rules are largest in sum.
 
-    Parameters
-    ----------
-    conditions : iterable of sequences of Proposition
-        Conditions of each rule.
-    sizes : iterable of float
-        Size of each rule, which counts in full for every column in it.
-    most : int
-        Maximum number of columns.
+    The size of a rule counts in full for every column in it; at most ``most`` columns are returned.
     """
     total: dict[int, float] = {}
     for rule, size in zip(conditions, sizes, strict=True):

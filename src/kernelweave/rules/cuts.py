@@ -27,12 +27,8 @@ def cut_values(values: Floats, counts: Floats, n_cuts: int, strategy: str) -> li
     Each lies midway between two neighbouring values. With "quantile" the wanted cuts have the
     shares ``j / (n_cuts + 1)`` of the rows below them, which any increasing function of the column
     leaves as they are; with "uniform" they lie in equal steps from the smallest to the largest
-    value. One wanted cut after the other takes the nearest gap that is still free.
-
-    Parameters
-    ----------
-    values, counts : ndarray of shape (n_distinct,)
-        Distinct values, ascending, and the summed weights of their rows.
+    value. One wanted cut after the other takes the nearest gap that is still free. Values are
+    ascending; counts are the summed weights of their rows.
     """
     low, high = values[:-1], values[1:]
     if len(low) <= n_cuts:

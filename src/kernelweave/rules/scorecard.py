@@ -29,14 +29,9 @@ T = TypeVar("T")
 
 
 def group_by_columns(items: Iterable[tuple[Rule, T]]) -> list[tuple[str, list[tuple[Rule, T]]]]:
-    """Return rules by the columns that their conditions are about.
+    """Return rules, each with something that stays with it, by the columns of their conditions.
 
     Groups come in the order of their first rule, rules of a group in the order given.
-
-    Parameters
-    ----------
-    items : iterable of (Rule, any)
-        Rules, each with something that stays with it.
     """
     groups: dict[str, list[tuple[Rule, T]]] = {}
     for rule, item in items:

@@ -43,48 +43,27 @@ class Step:
 
 @dataclass(frozen=True)
 class Result:
-    """A learned combination of kernels.
+    """A learned combination of kernels."""
 
-    Parameters
-    ----------
-    weights : ndarray of shape (n_kernels,)
-        Weights of the best upper bound.
-    dual_coef : ndarray of shape (n_samples, n_outputs)
-        Dual coefficients of the best upper bound.
-    intercept : ndarray of shape (n_outputs,)
-        Biases.
-    quadratic_forms : ndarray of shape (n_kernels,)
-        ``tr(dual_coef' K_j dual_coef)`` of the kernels with a weight, zero for others.
-    objective, lower_bound : float
-        Both hold for the exact kernels.
-    size : float
-        Scale of the relative gap: the objective without its constant part.
-    history : tuple of Step
-        Bounds as they were found, their rounding error apart.
-    converged : bool
-        Whether the gap met the tolerance.
-    at_rounding : bool
-        Whether rounding error is most of the gap, or kept the solver from a better model.
-    function : ndarray of shape (n_columns, n_outputs), optional
-        Weights of the Nystroem features that give the model.
-    landmark_gap : float
-        Duality gap of the Nystroem problem; NaN when kernels are exact.
-    proof : ndarray of shape (n_samples, n_outputs), optional
-        Dual coefficients that prove the lower bound, where a solver keeps them.
-    """
-
-    weights: Floats
-    dual_coef: Floats
-    intercept: Floats
+    weights: Floats  # (n_kernels,): weights of the best upper bound
+    dual_coef: Floats  # (n_samples, n_outputs): dual coefficients of the best upper bound
+    intercept: Floats  # (n_outputs,): biases
+    # (n_kernels,): ``tr(dual_coef' K_j dual_coef)`` of the kernels with a weight, zero for others.
     quadratic_forms: Floats
+    # objective, lower_bound: both hold for the exact kernels
     objective: float
     lower_bound: float
-    size: float
-    history: tuple[Step, ...]
-    converged: bool
+    size: float  # scale of the relative gap: the objective without its constant part
+    history: tuple[Step, ...]  # bounds as they were found, their rounding error apart
+    converged: bool  # whether the gap met the tolerance
+    # Whether rounding error is most of the gap, or kept the solver from a better model.
     at_rounding: bool = field(default=False, kw_only=True)
+    # (n_columns, n_outputs): weights of the Nystroem features that give the model.
     function: Floats | None = field(default=None, kw_only=True)
+    # Duality gap of the Nystroem problem; NaN when kernels are exact.
     landmark_gap: float = field(default=np.nan, kw_only=True)
+    # (n_samples, n_outputs): dual coefficients that prove the lower bound, where a solver keeps
+    # them.
     proof: Floats | None = field(default=None, kw_only=True)
 
     @property

@@ -20,26 +20,13 @@ _CORRECTION = 0.1  # share of the tolerance that bounds of the storage error may
 
 @dataclass(frozen=True)
 class Iterate:
-    """Weights and coefficients, with the quadratic forms of the kernels of interest.
+    """Weights and coefficients, with the quadratic forms of the kernels of interest."""
 
-    Parameters
-    ----------
-    kernel : WeightedSum
-        The weighted kernel.
-    solution : Solution
-        Of the inner problem.
-    which : ndarray of int
-        The kernels of interest, in increasing order; all with a weight are among them.
-    quadratic_forms : ndarray of shape (len(which),)
-        ``tr(dual_coef' K_j dual_coef)``.
-    linear, ridge, loss_value : float
-        Parts of the dual and the primal value.
-    """
-
-    kernel: WeightedSum
-    solution: Solution
-    which: Indices
-    quadratic_forms: Floats
+    kernel: WeightedSum  # the weighted kernel
+    solution: Solution  # of the inner problem
+    which: Indices  # the kernels of interest, in increasing order; all with a weight are among them
+    quadratic_forms: Floats  # (len(which),): ``tr(dual_coef' K_j dual_coef)``
+    # linear, ridge, loss_value: parts of the dual and the primal value
     linear: float
     ridge: float
     loss_value: float

@@ -49,13 +49,7 @@ OPTIONS = FamilyOptions()
 
 
 class Family(ABC):
-    """Gaussian kernels with free parameters.
-
-    Parameters
-    ----------
-    rows : ndarray of shape (n_samples, n_columns)
-        Training rows.
-    """
+    """Gaussian kernels with free parameters, over training rows."""
 
     def __init__(self, rows: Floats) -> None:
         self.rows = rows
@@ -312,26 +306,11 @@ def learn_family(
 ) -> tuple[RadiusResult, KernelSum]:
     """Minimise the radius-margin criterion over the parameters of a family of kernels.
 
-    Parameters
-    ----------
-    family : Family
-        Gaussian kernels over the training rows.
-    Y, cost : ndarray of shape (n_samples, n_outputs)
-        Targets of +-1, and the cost of each error.
-    criterion : RadiusMargin
-        The criterion.
-    limits : Limits
-        The tolerance is the largest relative change of the criterion per relative change of a
-        parameter at the end.
-    n_starts : int
-        Number of starting points of a descent, the best of those evaluated first.
-
-    Returns
-    -------
-    result : RadiusResult
-        The best function found; its lower bound is minus infinity.
-    kernel : KernelSum
-        The learned kernel over the training rows.
+    Targets are +-1, costs those of each error, both of shape (n_samples, n_outputs). The tolerance
+    is the largest relative change of the criterion per relative change of a parameter at the end.
+    ``n_starts`` descents begin at the best of the points evaluated first. Returned are the best
+    function found, whose lower bound is minus infinity, and the learned kernel over the training
+    rows.
     """
     descent = _Descent(family, Y, cost, criterion, limits)
     converged = False

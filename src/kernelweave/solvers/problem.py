@@ -37,21 +37,11 @@ class Problem:
 
 @dataclass(frozen=True)
 class Limits:
-    """When a solver stops.
+    """When a solver stops."""
 
-    Parameters
-    ----------
-    tol : float
-        Relative duality gap.
-    max_iter : int
-        Maximum number of inner solves; may be exceeded by one step.
-    callback : callable, optional
-        Called with every `Step`.
-    """
-
-    tol: float
-    max_iter: int = 200
-    callback: Callback | None = None
+    tol: float  # relative duality gap
+    max_iter: int = 200  # maximum number of inner solves; may be exceeded by one step
+    callback: Callback | None = None  # called with every `Step`
 
     def bounds(self) -> Bounds:
         """Return bounds of which nothing is known yet."""
@@ -64,18 +54,10 @@ class Limits:
 
 @dataclass(frozen=True)
 class WarmStart:
-    """Where to begin: the solution of a neighbouring problem.
+    """Where to begin: the solution of a neighbouring problem."""
 
-    Parameters
-    ----------
-    weights : ndarray of shape (n_kernels,)
-        Kernel weights.
-    dual_coef : ndarray of shape (n_samples, n_outputs)
-        Dual coefficients; made feasible where they are not.
-    """
-
-    weights: Floats
-    dual_coef: Floats
+    weights: Floats  # (n_kernels,): kernel weights
+    dual_coef: Floats  # (n_samples, n_outputs): dual coefficients; made feasible where they are not
 
     @classmethod
     def at(cls, result: Result) -> WarmStart:

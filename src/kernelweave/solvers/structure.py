@@ -104,18 +104,9 @@ def alternate_structure(
 
     Without a certificate the tolerance is a hundred times the relative decrease per round, and the
     lower bound minus infinity. Weights of the result are those of the products, quadratic forms
-    their shares of the squared norm of the decision function.
-
-    Parameters
-    ----------
-    problem, limits
-        The problem, and when to stop.
-    start : ndarray of shape (n_nodes,), optional
-        Logarithms of the first weights; zeros by default.
-    update : callable, optional
-        Finds the weights for given functions; `SumProduct.update` by default.
-    mix : bool
-        Whether to accelerate.
+    their shares of the squared norm of the decision function. ``start`` holds logarithms of the
+    first weights, zeros by default; ``update`` finds the weights for given functions,
+    `SumProduct.update` by default; ``mix`` accelerates.
     """
     bank, Y, cost, loss = problem.bank, problem.Y, problem.cost, problem.loss
     penalty, certified, tol = problem.penalty, problem.is_convex, limits.tol

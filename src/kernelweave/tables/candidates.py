@@ -70,35 +70,18 @@ class Task:
 
 @dataclass(frozen=True)
 class Candidate:
-    """A kind of model.
+    """A kind of model."""
 
-    Parameters
-    ----------
-    name : str
-        For people.
-    settings : Callable
-        Returns the settings to choose from for a problem.
-    make : Callable
-        Returns an estimator for a setting and a `Task`.
-    seconds : Callable
-        Returns about how long a fit to n rows with k outputs takes, by which a budget is kept.
-    max_rows : int
-        Rows of fits that are compared, drawn at random where there are more.
-    written : bool
-        Whether the model can be written to a file; otherwise it is a reference.
-    form : str
-        Form of the rows that it takes; see `make_preparer`.
-    plain : bool
-        Whether the model is written as it is, without a scale of the target or a calibration.
-    """
-
-    name: str
+    name: str  # for people
+    # Returns the settings to choose from for a problem.
     settings: Callable[[Problem], list[dict[str, Any]]]
-    make: Callable[[dict[str, Any], Task], Any]
+    make: Callable[[dict[str, Any], Task], Any]  # returns an estimator for a setting and a `Task`
+    # Returns about how long a fit to n rows with k outputs takes, by which a budget is kept.
     seconds: Callable[[int, int], float]
-    max_rows: int = 50_000
-    written: bool = True
-    form: str = "frame"
+    max_rows: int = 50_000  # rows of fits that are compared, drawn at random where there are more
+    written: bool = True  # whether the model can be written to a file; otherwise it is a reference
+    form: str = "frame"  # form of the rows that it takes; see `make_preparer`
+    # Whether the model is written as it is, without a scale of the target or a calibration.
     plain: bool = False
 
 

@@ -73,29 +73,15 @@ class Entry:
 
 @dataclass(frozen=True)
 class Ranked:
-    """A model as it was compared.
+    """A model as it was compared."""
 
-    Attributes
-    ----------
-    name : str
-        Of the candidate; of several with their weights.
-    scores : dict of float
-        By name, on the rows that it predicted.
-    rows : int
-        How many these are.
-    behind : tuple of two floats
-        Mean of its losses minus those of the chosen model, and the standard error of that mean.
-    written : bool
-        Whether it can be written to a model file.
-    chosen_score : float or None
-        The first score of the chosen model on the same rows, where they are fewer than all.
-    """
-
-    name: str
-    scores: dict[str, float]
-    rows: int
+    name: str  # of the candidate; of several with their weights
+    scores: dict[str, float]  # by name, on the rows that it predicted
+    rows: int  # how many these are
+    # Mean of its losses minus those of the chosen model, and the standard error of that mean.
     behind: tuple[float, float]
-    written: bool = True
+    written: bool = True  # whether it can be written to a model file
+    # The first score of the chosen model on the same rows, where they are fewer than all.
     chosen_score: float | None = None
 
 
@@ -112,38 +98,21 @@ class Member:
 
 @dataclass(frozen=True)
 class Choice:
-    """The chosen model, and how it compared.
+    """The chosen model, and how it compared."""
 
-    Attributes
-    ----------
-    members : tuple of Member
-        One, or several with weights.
-    ranking : tuple of Ranked
-        The chosen model first, then the others by their losses, best first.
-    scoring : Scoring
-        How they were compared.
-    interval : tuple of two floats or None
-        95% interval of the first score of the chosen model.
-    n_folds : int
-        Folds; 1 where one part of the rows was held out.
-    constant : dict of float
-        Scores of the best constant prediction.
-    rows, predicted : ndarray
-        Rows that the chosen model predicted without being fitted to them, by position, and
-        its predictions or probabilities.
-    left_out : ndarray of shape (n_rows,)
-        Of its predictions for left-out rows, for intervals and sets: residuals, those of logarithms
-        where all members learn them; or margins of the true class.
-    """
-
-    members: tuple[Member, ...]
+    members: tuple[Member, ...]  # one, or several with weights
+    # The chosen model first, then the others by their losses, best first.
     ranking: tuple[Ranked, ...]
-    scoring: Scoring
-    interval: tuple[float, float] | None
-    n_folds: int
-    constant: dict[str, float]
+    scoring: Scoring  # how they were compared
+    interval: tuple[float, float] | None  # 95% interval of the first score of the chosen model
+    n_folds: int  # folds; 1 where one part of the rows was held out
+    constant: dict[str, float]  # scores of the best constant prediction
+    # rows, predicted: rows that the chosen model predicted without being fitted to them, by
+    # position, and its predictions or probabilities
     rows: Indices
     predicted: Floats
+    # (n_rows,): of its predictions for left-out rows, for intervals and sets: residuals, those of
+    # logarithms where all members learn them; or margins of the true class.
     left_out: Floats
 
     @property

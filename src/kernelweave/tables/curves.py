@@ -46,71 +46,42 @@ class Curve:
 
 @dataclass(frozen=True)
 class Reliability:
-    """Predicted probabilities beside observed shares, in bins of about equal size.
+    """Predicted probabilities beside observed shares, in bins of about equal size."""
 
-    Attributes
-    ----------
-    label : object or None
-        The class whose probability it is; None: that of the most probable class of every row, and
-        observed is whether it is the true one.
-    predicted, observed : ndarray of shape (n_bins,)
-        Means of the probabilities, and shares of the rows.
-    low, high : ndarray of shape (n_bins,)
-        Exact 95% intervals of the shares.
-    counts : ndarray of int of shape (n_bins,)
-        Rows in each bin.
-    error : float
-        Expected calibration error: the mean of ``|predicted - observed|`` over rows.
-    tolerated : float
-        What 95% of samples of this size stay below if all probabilities are right.
-    excess : float
-        Mean probability of the most probable class less the share of rows where it is the true one:
-        positive where the model is too sure.
-    """
-
+    # The class whose probability it is; None: that of the most probable class of every row, and
+    # observed is whether it is the true one.
     label: Any
+    # predicted, observed (n_bins,): means of the probabilities, and shares of the rows
     predicted: Floats
     observed: Floats
+    # low, high (n_bins,): exact 95% intervals of the shares
     low: Floats
     high: Floats
-    counts: Indices
-    error: float
-    tolerated: float
+    counts: Indices  # (n_bins,): rows in each bin
+    error: float  # expected calibration error: the mean of ``|predicted - observed|`` over rows
+    tolerated: float  # what 95% of samples of this size stay below if all probabilities are right
+    # Mean probability of the most probable class less the share of rows where it is the true one:
+    # positive where the model is too sure.
     excess: float
 
 
 @dataclass(frozen=True)
 class Coverage:
-    """Share of rows whose interval or set holds the truth.
+    """Share of rows whose interval or set holds the truth."""
 
-    Attributes
-    ----------
-    kind : {"interval", "set", "quantile"}
-        What was predicted; the truth should be below a quantile.
-    asked : float
-        The coverage that was asked for.
-    reached : float
-        That of the rows.
-    low, high : float
-        Exact 95% interval of it.
-    size : float
-        Mean width of the intervals, infinite where some have no end; mean number of classes in a
-        set.
-    beside : float
-        Width of the constant interval with this coverage of the rows; number of classes. NaN for
-        quantiles, as is their size.
-    empty : float
-        Share of the rows with an empty set.
-    """
-
+    # {"interval", "set", "quantile"}: what was predicted; the truth should be below a quantile.
     kind: str
-    asked: float
-    reached: float
+    asked: float  # the coverage that was asked for
+    reached: float  # that of the rows
+    # low, high: exact 95% interval of it
     low: float
     high: float
+    # Mean width of the intervals, infinite where some have no end; mean number of classes in a set.
     size: float
+    # Width of the constant interval with this coverage of the rows; number of classes. NaN for
+    # quantiles, as is their size.
     beside: float
-    empty: float = 0.0
+    empty: float = 0.0  # share of the rows with an empty set
 
 
 @dataclass(frozen=True)
@@ -129,25 +100,14 @@ class ClassScore:
 
 @dataclass(frozen=True)
 class Residuals:
-    """True and predicted numbers of the rows.
+    """True and predicted numbers of the rows."""
 
-    Attributes
-    ----------
-    rows : ndarray of int
-        Numbers of the rows in the table, from 0.
-    actual, predicted : ndarray
-        Values.
-    mean : float
-        Mean of actual minus predicted.
-    quantiles : dict of float
-        Of actual minus predicted, by their level.
-    """
-
-    rows: Indices
+    rows: Indices  # numbers of the rows in the table, from 0
+    # actual, predicted: values
     actual: Floats
     predicted: Floats
-    mean: float
-    quantiles: dict[float, float]
+    mean: float  # mean of actual minus predicted
+    quantiles: dict[float, float]  # of actual minus predicted, by their level
 
     def largest(self, n: int = 5) -> Indices:
         """Return positions of the rows with the largest errors."""

@@ -30,31 +30,17 @@ _SOME = 10  # rows from which on a model without errors is better than a constan
 
 @dataclass(frozen=True)
 class Score:
-    """A score of a model on rows.
+    """A score of a model on rows."""
 
-    Attributes
-    ----------
-    name, title : str
-        Key and words.
-    value : float
-        NaN where it is undefined, such as the AUC of rows of one class.
-    interval : tuple of two floats, or None
-        95% interval; None where the rows are too few to tell.
-    exact : bool
-        Whether the interval is that of Clopper and Pearson, not of the bootstrap.
-    constant : float
-        The same score of the best constant prediction for these rows.
-    gain : tuple of two floats, or None
-        95% interval of how much better than the constant prediction it is, on the same rows;
-        positive values are better, also where smaller scores are.
-    """
-
+    # name, title: key and words
     name: str
     title: str
-    value: float
-    interval: tuple[float, float] | None
-    exact: bool
-    constant: float
+    value: float  # NaN where it is undefined, such as the AUC of rows of one class
+    interval: tuple[float, float] | None  # 95% interval; None where the rows are too few to tell
+    exact: bool  # whether the interval is that of Clopper and Pearson, not of the bootstrap
+    constant: float  # the same score of the best constant prediction for these rows
+    # 95% interval of how much better than the constant prediction it is, on the same rows; positive
+    # values are better, also where smaller scores are.
     gain: tuple[float, float] | None
 
     def show(self, value: float | None) -> str:
@@ -74,25 +60,17 @@ class GroupScores:
 
 @dataclass(frozen=True)
 class Difference:
-    """Scores of two models on the same rows.
+    """Scores of two models on the same rows."""
 
-    Attributes
-    ----------
-    name, title : str
-        Of the score.
-    value, other : float
-        Of the model, and of the one it is compared with.
-    interval : tuple of two floats, or None
-        95% interval of ``value - other``, by resamples of the rows.
-    better : bool or None
-        Whether the model is significantly better than the other, or worse; None: neither.
-    """
-
+    # name, title: of the score
     name: str
     title: str
+    # value, other: of the model, and of the one it is compared with
     value: float
     other: float
+    # 95% interval of ``value - other``, by resamples of the rows.
     interval: tuple[float, float] | None
+    # Whether the model is significantly better than the other, or worse; None: neither.
     better: bool | None
 
     def show(self, value: float | None) -> str:

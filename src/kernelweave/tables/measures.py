@@ -21,30 +21,15 @@ Evaluator: TypeAlias = Callable[[Floats], Floats]
 
 @dataclass(frozen=True)
 class Measure:
-    """A score.
+    """A score."""
 
-    Parameters
-    ----------
-    name : str
-        In JSON and in Python.
-    title : str
-        For people.
-    smaller : bool
-        Whether smaller values are better.
-    by_class : bool
-        Whether it is defined within classes, so that resamples keep their sizes.
-    share : bool
-        Whether it is a share of the rows, whose interval is exact.
-    percent : bool
-        Whether it is shown in per cent.
-    """
-
-    name: str
-    title: str
-    smaller: bool = False
+    name: str  # in JSON and in Python
+    title: str  # for people
+    smaller: bool = False  # whether smaller values are better
+    # Whether it is defined within classes, so that resamples keep their sizes.
     by_class: bool = False
-    share: bool = False
-    percent: bool = False
+    share: bool = False  # whether it is a share of the rows, whose interval is exact
+    percent: bool = False  # whether it is shown in per cent
 
     def show(self, value: float | None) -> str:
         """Return a value as text."""
@@ -78,28 +63,15 @@ _UNITS = {"rmse", "mean_absolute_error", "median_absolute_error", "pinball_loss"
 
 @dataclass(frozen=True)
 class Classes:
-    """True and predicted classes of rows, as positions in ``classes``.
+    """True and predicted classes of rows, as positions in ``classes``."""
 
-    Parameters
-    ----------
-    y, predicted : ndarray of int of shape (n_rows,)
-        What is true, and what the model predicts.
-    classes : tuple
-        Labels.
-    positive : int
-        Position of the class that precision and recall refer to, of two classes.
-    scores : ndarray of shape (n_rows, n_classes), or None
-        Values that rank rows for each class.
-    proba : ndarray of shape (n_rows, n_classes), or None
-        Probabilities.
-    """
-
+    # y, predicted (n_rows,): what is true, and what the model predicts
     y: Indices
     predicted: Indices
-    classes: tuple[Any, ...]
-    positive: int = 1
-    scores: Floats | None = None
-    proba: Floats | None = None
+    classes: tuple[Any, ...]  # labels
+    positive: int = 1  # position of the class that precision and recall refer to, of two classes
+    scores: Floats | None = None  # (n_rows, n_classes): values that rank rows for each class
+    proba: Floats | None = None  # (n_rows, n_classes): probabilities
 
     def __len__(self) -> int:
         return len(self.y)
@@ -213,19 +185,12 @@ class Classes:
 
 @dataclass(frozen=True)
 class Values:
-    """True and predicted numbers of rows.
+    """True and predicted numbers of rows."""
 
-    Parameters
-    ----------
-    y, predicted : ndarray of shape (n_rows,)
-        What is true, and what the model predicts.
-    level : float or None
-        The quantile that is predicted; None: the mean.
-    """
-
+    # y, predicted (n_rows,): what is true, and what the model predicts
     y: Floats
     predicted: Floats
-    level: float | None = None
+    level: float | None = None  # the quantile that is predicted; None: the mean
 
     def __len__(self) -> int:
         return len(self.y)

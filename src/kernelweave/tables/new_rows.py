@@ -29,33 +29,15 @@ _SHOWN = 8  # classes that are listed in a message
 
 @dataclass(frozen=True)
 class NewRows:
-    """Rows that a model is evaluated on.
+    """Rows that a model is evaluated on."""
 
-    Attributes
-    ----------
-    frame : pandas.DataFrame
-        All columns of the rows that have a target.
-    targets : tuple of str
-        Columns to predict.
-    weight : ndarray of shape (n_rows,)
-        How much each row counts.
-    numbers : ndarray of int of shape (n_rows,)
-        Row numbers in the table, from 0.
-    others : tuple of str
-        Columns that are not the model's: targets and weights.
-    by : str or None
-        The column of groups, which the model may use.
-    notes : tuple of str
-        Sentences on rows that were left out.
-    """
-
-    frame: pd.DataFrame
-    targets: tuple[str, ...]
-    weight: Floats
-    numbers: Indices
-    others: tuple[str, ...]
-    by: str | None
-    notes: tuple[str, ...]
+    frame: pd.DataFrame  # all columns of the rows that have a target
+    targets: tuple[str, ...]  # columns to predict
+    weight: Floats  # (n_rows,): how much each row counts
+    numbers: Indices  # (n_rows,): row numbers in the table, from 0
+    others: tuple[str, ...]  # columns that are not the model's: targets and weights
+    by: str | None  # the column of groups, which the model may use
+    notes: tuple[str, ...]  # sentences on rows that were left out
 
     def __len__(self) -> int:
         return len(self.frame)
@@ -150,24 +132,15 @@ def model_rows(model: Any, rows: NewRows) -> Any:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a model predicts for rows whose target is known.
+    """What a model predicts for rows whose target is known."""
 
-    Attributes
-    ----------
-    predicted : Classes, Values or Several
-        Predictions beside the truth.
-    kind : {"classes", "labels", "values", "targets", "quantiles"}
-        What is predicted: one or several of them.
-    coverage : tuple of tuples of Coverage
-        For each output, of the intervals or sets that the model offers.
-    notes : tuple of str
-        Warnings of the predictions.
-    """
-
-    predicted: Predicted | Several
+    predicted: Predicted | Several  # predictions beside the truth
+    # {"classes", "labels", "values", "targets", "quantiles"}: what is predicted: one or several of
+    # them.
     kind: str
+    # For each output, of the intervals or sets that the model offers.
     coverage: tuple[tuple[Coverage, ...], ...]
-    notes: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()  # warnings of the predictions
 
     @property
     def outputs(self) -> tuple[Predicted, ...]:

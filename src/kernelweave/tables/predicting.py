@@ -100,19 +100,9 @@ def read_with_targets(
 ) -> Table:
     """Read all columns of a table, those of the models in the types that they take.
 
-    Parameters
-    ----------
-    models : sequence of estimators or Pipelines
-        Fitted models; what is text for one of them is read as text.
-    path : str or path
-        The file.
-    targets : sequence of str
-        Columns that are read as text if the classes of a model are text: "01" stays "01".
-
-    Returns
-    -------
-    table : Table
-        With the row numbers of Gram matrices that the models hold.
+    What is text for one of the models is read as text, and so are the targets if the classes of a
+    model are text: "01" stays "01". The table has the row numbers of Gram matrices that the models
+    hold.
     """
     words: set[str] = set()
     numbers: set[str] = set()

@@ -36,19 +36,9 @@ _POINTS, _FEW_POINTS = 160, 50  # of one curve, and of each of many
 
 
 def record_fit(found: TableFit, facts: Mapping[str, str]) -> FitRecord:
-    """Return how a model compared and what its fit warned of.
+    """Return how a model compared and what its fit warned of, for `kernelweave.io.save`.
 
-    Parameters
-    ----------
-    found : TableFit
-        The model, and how it was obtained.
-    facts : dict of str
-        Further lines for a report, such as the name of the file.
-
-    Returns
-    -------
-    record : FitRecord
-        For `kernelweave.io.save`.
+    ``facts`` are further lines for a report, such as the name of the file.
     """
     common: dict[str, Any] = {
         "notes": found.notes,

@@ -79,15 +79,10 @@ def resamples(n: int, n_outputs: int, strata: Indices | None, seed: int) -> Iter
 
 @dataclass(frozen=True)
 class Several:
-    """Predictions of several targets, labels or quantiles, whose scores are averaged.
+    """Predictions of several targets, labels or quantiles, whose scores are averaged."""
 
-    Parameters
-    ----------
-    outputs : tuple of Classes or Values
-        One for each; scores that only some have, such as those of the median, are averaged over
-        these.
-    """
-
+    # One for each; scores that only some have, such as those of the median, are averaged over
+    # these.
     outputs: tuple[Predicted, ...]
 
     def __len__(self) -> int:

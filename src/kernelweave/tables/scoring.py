@@ -20,20 +20,11 @@ _UNEQUAL = 0.5  # share of a class, relative to equal shares, from which classes
 
 @dataclass(frozen=True)
 class Scoring:
-    """How candidates are compared on one table.
+    """How candidates are compared on one table."""
 
-    Parameters
-    ----------
-    chooses : str
-        The score that decides: of `CLASS_SCORES` or `VALUE_SCORES`.
-    shows : tuple of str
-        The scores that are reported, the most telling first.
-    weights : ndarray or None
-        Weights of the rows: those of balanced classes, or None where all count alike.
-    """
-
-    chooses: str
-    shows: tuple[str, ...]
+    chooses: str  # the score that decides: of `CLASS_SCORES` or `VALUE_SCORES`
+    shows: tuple[str, ...]  # the scores that are reported, the most telling first
+    # Weights of the rows: those of balanced classes, or None where all count alike.
     weights: Floats | None = None
 
     def losses(self, y: Any, predicted: Floats, rows: Indices, parts: Indices) -> Floats:

@@ -21,38 +21,19 @@ _MOST = 40  # sources
 
 @dataclass(frozen=True)
 class SourceScore:
-    """The main score of a model whose values of one source are exchanged between rows.
+    """The main score of a model whose values of one source are exchanged between rows."""
 
-    Attributes
-    ----------
-    name : str
-        Of the view, or the column.
-    columns : tuple of str
-        Its columns.
-    value : float
-        The score, a mean over permutations.
-    loss : float
-        By how much it is worse than with the source.
-    interval : tuple of two floats, or None
-        95% interval of the loss.
-    """
-
-    name: str
+    name: str  # of the view, or the column
     columns: tuple[str, ...]
-    value: float
-    loss: float
-    interval: tuple[float, float] | None
+    value: float  # the score, a mean over permutations
+    loss: float  # by how much it is worse than with the source
+    interval: tuple[float, float] | None  # 95% interval of the loss
 
 
 def find_sources(model: Any, columns: list[str]) -> dict[str, tuple[str, ...]]:
     """Return the columns of every source: views by their names, else single columns.
 
-    Parameters
-    ----------
-    model : estimator or Pipeline
-        A fitted model.
-    columns : list of str
-        Columns of the table that the model takes, in the order of the fit.
+    ``columns`` are those of the table that the model takes, in the order of the fit.
     """
     found: dict[str, list[str]] = {}
     for kernel in getattr(last_step(model), "kernels_", None) or ():

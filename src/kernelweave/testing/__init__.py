@@ -1,21 +1,16 @@
-"""Contracts of kernels, banks, losses, weight sets and solvers, for whoever adds one.
+"""Contracts of kernels, losses and weight sets, for whoever adds one.
 
 Each function examines one object from outside, compares it with the definition or with plain NumPy,
 and raises an `AssertionError` that names the broken promise. They need small inputs (up to a few
 hundred rows) and no test framework.
 """
 
-from .banks import check_bank, check_collection
 from .kernels import check_kernel
 from .losses import check_loss
-from .solvers import check_solver_result
 from .weights import check_weight_set
 
 __all__ = [
-    "check_bank",
-    "check_collection",
     "check_kernel",
     "check_loss",
-    "check_solver_result",
     "check_weight_set",
 ]

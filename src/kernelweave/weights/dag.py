@@ -44,21 +44,11 @@ class DualNorm:
 
 @dataclass(frozen=True)
 class Hierarchy:
-    """The norm of functions on a graph of kernels.
+    """The norm of functions on a graph of kernels."""
 
-    Parameters
-    ----------
-    ancestors : csr_array of shape (n_nodes, n_nodes)
-        One at ``[w, v]`` where ``v`` is ``w`` or an ancestor of it.
-    costs : ndarray of shape (n_nodes,)
-        ``d_v``, positive.
-    rho : float
-        In (1, 2]; 2 is hierarchical kernel learning, smaller values select more sharply.
-    """
-
-    ancestors: csr_array[np.float64]
-    costs: Floats
-    rho: float
+    ancestors: csr_array[np.float64]  # one at ``[w, v]`` where ``v`` is ``w`` or an ancestor of it
+    costs: Floats  # (n_nodes,): ``d_v``, positive
+    rho: float  # in (1, 2]; 2 is hierarchical kernel learning, smaller values select more sharply
 
     def norm(self, Q: Floats) -> float:
         """Return the norm of functions with the norms ``Q``."""

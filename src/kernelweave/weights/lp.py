@@ -13,15 +13,9 @@ from .base import WeightSet, lp_norm
 
 @dataclass(frozen=True)
 class LpBall(WeightSet):
-    """Non-negative weights whose lp norm is at most one (Kloft et al. 2011).
+    """Non-negative weights whose lp norm is at most one (Kloft et al. 2011)."""
 
-    Parameters
-    ----------
-    p : float
-        1 favours few kernels; large values approach equal weights.
-    """
-
-    p: float = 2.0
+    p: float = 2.0  # 1 favours few kernels; large values approach equal weights
 
     @property
     def dual_exponent(self) -> float:

@@ -9,15 +9,9 @@ from .lp import LpBall
 
 @dataclass(frozen=True)
 class Simplex(LpBall):
-    """Non-negative weights that sum to one: few kernels are kept (SimpleMKL's problem).
+    """Non-negative weights that sum to one: few kernels are kept (SimpleMKL's problem)."""
 
-    Parameters
-    ----------
-    p : float
-        Always 1.
-    """
-
-    p: float = 1.0
+    p: float = 1.0  # always 1
     is_sparse = True
 
     def __post_init__(self) -> None:

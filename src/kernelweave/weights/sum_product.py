@@ -37,20 +37,11 @@ class SumProduct:
 
     Together with ``1/2 sum_m |w_m|^2 / g_m(beta)`` it is jointly convex in functions and powers of
     the weights where the sum of ``a_mv / p_v`` is at most one on every path.
-
-    Parameters
-    ----------
-    counts : ndarray of shape (n_nodes,)
-        ``c_v = sum_m a_mv``.
-    p : ndarray of shape (n_nodes,)
-        Exponents, positive.
-    lam : float
-        Positive.
     """
 
-    counts: Floats
-    p: Floats
-    lam: float
+    counts: Floats  # (n_nodes,): ``c_v = sum_m a_mv``
+    p: Floats  # (n_nodes,): exponents, positive
+    lam: float  # positive
 
     def penalty(self, u: Floats) -> float:
         """Return the penalty of the weights ``exp(u)``."""

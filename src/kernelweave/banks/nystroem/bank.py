@@ -25,37 +25,18 @@ _MOST = 0.5  # share of columns in use above which a copy of these alone is not 
 
 @dataclass(frozen=True)
 class NystroemBank(Bank):
-    """Several kernels, each held as the Nystroem features of its landmarks.
+    """Several kernels, each held as the Nystroem features of its landmarks."""
 
-    Parameters
-    ----------
-    landmarks : tuple of Landmarks
-        Of every kernel, in the user's order.
-    blocks : RowBlocks
-        Nystroem features F of all kernels side by side.
-    scales : ndarray of shape (n_kernels,)
-        A normalised kernel is ``scales_j * K_j``.
-    diagonals : ndarray of shape (n_kernels,)
-        Traces of the exact kernels as written.
-    centred : ndarray of shape (n_kernels,)
-        The same after centring.
-    kept, left : ndarray of shape (n_kernels,)
-        Traces that the features, and that all landmarks together, leave out.
-    source : RowSource or None
-        The rows themselves, for `exact_forms`; None for a part of them.
-    unit : float
-        Relative rounding error of stored features.
-    """
-
-    landmarks: tuple[Landmarks, ...]
-    blocks: RowBlocks
-    scales: Floats
-    diagonals: Floats
-    centred: Floats
+    landmarks: tuple[Landmarks, ...]  # of every kernel, in the user's order
+    blocks: RowBlocks  # Nystroem features F of all kernels side by side
+    scales: Floats  # (n_kernels,): a normalised kernel is ``scales_j * K_j``
+    diagonals: Floats  # (n_kernels,): traces of the exact kernels as written
+    centred: Floats  # (n_kernels,): the same after centring
+    # kept, left (n_kernels,): traces that the features, and that all landmarks together, leave out
     kept: Floats
     left: Floats
-    source: RowSource | None
-    unit: float = 2.0**-53
+    source: RowSource | None  # the rows themselves, for `exact_forms`; None for a part of them
+    unit: float = 2.0**-53  # relative rounding error of stored features
     _compact: dict[str, Any] = field(default_factory=dict, repr=False)
 
     leaves_out = False  # what landmarks leave out is in `form_errors`

@@ -71,12 +71,7 @@ class RowBlocks(ABC):
 class LocalBlocks(RowBlocks):
     """Blocks in the memory of this process, or in a mapped file.
 
-    Parameters
-    ----------
-    blocks : sequence of ndarray of shape (n_rows, n_columns)
-        In C order, float32 or float64; may be mapped files.
-    mapped : bool
-        Whether copies go to files, too.
+    They are in C order, float32 or float64. Where they are mapped, copies go to files, too.
     """
 
     def __init__(self, blocks: Sequence[Stored], *, mapped: bool = False) -> None:

@@ -178,23 +178,9 @@ def settle(
 ) -> tuple[list[Landmarks], Computed, Pass]:
     """Pass over all rows, and again with further landmarks where the residuals are too large.
 
-    Parameters
-    ----------
-    source : RowSource
-        The rows.
-    samples, landmarks : list
-        What `begin` returned.
-    tol : float
-        As in `begin`.
-    compute : callable
-        One pass with given landmarks: returns its result and its `Pass`.
-    missed : float
-        Mean residual, relative to the mean diagonal, above which landmarks are added.
-
-    Returns
-    -------
-    landmarks, computed, measured
-        Landmarks, result and `Pass` of the last pass.
+    ``samples``, ``landmarks`` and ``tol`` are those of `begin`; ``compute`` is one pass with given
+    landmarks, and ``missed`` the mean residual, relative to the mean diagonal, above which
+    landmarks are added. Landmarks, result and `Pass` of the last pass are returned.
     """
     samples, landmarks = list(samples), list(landmarks)
     kernels = [item.kernel for item in landmarks]

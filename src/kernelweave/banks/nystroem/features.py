@@ -23,16 +23,8 @@ _DESCENT_TOL = 0.05  # largest change of a coefficient, in boxes, at which coord
 class NystroemFeatures(Features):
     """Columns of a Nystroem bank, times the roots of the weights of their kernels.
 
-    Parameters
-    ----------
-    bank : NystroemBank
-        The kernels.
-    weights : ndarray of shape (n_kernels,)
-        Non-negative weights of the normalised kernels.
-    blocks : RowBlocks
-        Columns of the kernels with a weight, and perhaps of others.
-    columns : ndarray of int
-        Which columns of the bank these are.
+    ``weights`` are those of the normalised kernels, not negative. ``blocks`` hold the columns of
+    the kernels with a weight, and perhaps of others; ``columns`` are their numbers in the bank.
     """
 
     def __init__(
@@ -140,13 +132,7 @@ class NystroemFeatures(Features):
 
 
 class NystroemSum(FeatureOperator, WeightedSum):
-    """``sum_j weights_j K_j`` of kernels held as Nystroem features.
-
-    Parameters
-    ----------
-    features : NystroemFeatures
-        Of the weighted sum.
-    """
+    """``sum_j weights_j K_j`` of kernels held as Nystroem features."""
 
     bank: NystroemBank
 

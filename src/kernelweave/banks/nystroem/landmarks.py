@@ -30,30 +30,15 @@ TIGHT = 1e-13  # trace that all landmarks together may leave out of the sample, 
 
 @dataclass(frozen=True)
 class Landmarks:
-    """Landmarks of one kernel in pivoting order, so that any leading part is a choice too.
+    """Landmarks of one kernel in pivoting order, so that any leading part is a choice too."""
 
-    Parameters
-    ----------
-    kernel : Kernel
-        The kernel as written.
-    rows : array or sparse matrix
-        The landmarks, prepared for the kernel.
-    triangle : ndarray of shape (n_landmarks, n_landmarks)
-        Lower triangular ``L`` with ``L L'`` the kernel between landmarks.
-    rank : int
-        Number of leading landmarks whose features are kept. All of them serve for bounds.
-    complete : bool
-        Whether all landmarks together leave out no more than rounding.
-    index : ndarray of int of shape (n_landmarks,)
-        Their row numbers.
-    """
-
-    kernel: Kernel
-    rows: Rows
+    kernel: Kernel  # the kernel as written
+    rows: Rows  # the landmarks, prepared for the kernel
+    # (n_landmarks, n_landmarks): lower triangular ``L`` with ``L L'`` the kernel between landmarks.
     triangle: Floats
-    rank: int
-    complete: bool
-    index: Indices
+    rank: int  # number of leading landmarks whose features are kept. All of them serve for bounds.
+    complete: bool  # whether all landmarks together leave out no more than rounding
+    index: Indices  # (n_landmarks,): their row numbers
 
     @property
     def size(self) -> int:
@@ -133,21 +118,11 @@ def _lead(
 
 @dataclass(frozen=True)
 class LandmarkFunction:
-    """``f(x) = sum_j k_j(x, P_j) c_j``, the prediction of a Nystroem model.
+    """``f(x) = sum_j k_j(x, P_j) c_j``, the prediction of a Nystroem model."""
 
-    Parameters
-    ----------
-    which : ndarray of int
-        Kernels in use.
-    rows : tuple of arrays or sparse matrices
-        Their landmarks, prepared.
-    coefs : tuple of ndarray of shape (n_landmarks, n_outputs)
-        Coefficients for the kernels as written.
-    """
-
-    which: Indices
-    rows: tuple[Rows, ...]
-    coefs: tuple[Floats, ...]
+    which: Indices  # kernels in use
+    rows: tuple[Rows, ...]  # their landmarks, prepared
+    coefs: tuple[Floats, ...]  # (n_landmarks, n_outputs): coefficients for the kernels as written
 
     @property
     def n_landmarks(self) -> int:

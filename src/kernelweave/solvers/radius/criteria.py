@@ -164,17 +164,10 @@ class RadiusMargin(Criterion):
 
     Quasi-convex in the weights: every stationary point is a minimum, and any feasible pair of
     coefficients and centre gives a lower bound. Equations (13), (16), (21) and (22) of Gai et al.
-
-    Parameters
-    ----------
-    fit_intercept : bool
-        Whether the SVM has an intercept.
-    fixed : bool
-        Whether the lower bound is that of the weights in hand, not of all.
     """
 
-    fit_intercept: bool = True
-    fixed: bool = False
+    fit_intercept: bool = True  # whether the SVM has an intercept
+    fixed: bool = False  # whether the lower bound is that of the weights in hand, not of all
     scale_free = True
     has_cuts = True
 
@@ -227,22 +220,16 @@ class RadiusMargin(Criterion):
 class Chapelle(Criterion):
     """``R^2 |w|^2`` of a hard margin, errors allowed by a ridge on the kernel (KL-C).
 
-    Parameters
-    ----------
-    fit_intercept : bool
-        Whether the SVM has an intercept.
-    literal : bool
-        False: the ridge ``1/C`` counts for margin and ball alike, as in Chapelle's practice. True:
-        ``1/2 R^2 |w|^2 + C R^2 sum_i xi_i^2`` with the ball of the kernel alone, which falls to
-        zero with the scale of the kernel.
-
     References
     ----------
     O. Chapelle, V. Vapnik, O. Bousquet, S. Mukherjee, "Choosing multiple parameters for support
     vector machines", Machine Learning 46, 2002; equation (10) of Gai et al.
     """
 
-    fit_intercept: bool = True
+    fit_intercept: bool = True  # whether the SVM has an intercept
+    # False: the ridge ``1/C`` counts for margin and ball alike, as in Chapelle's practice. True:
+    # ``1/2 R^2 |w|^2 + C R^2 sum_i xi_i^2`` with the ball of the kernel alone, which falls to zero
+    # with the scale of the kernel.
     literal: bool = False
 
     @property
@@ -274,25 +261,17 @@ class Do(Criterion):
 
     Convex, but unbounded below as the weights grow, so that their set matters.
 
-    Parameters
-    ----------
-    squared_radii : ndarray of shape (n_kernels,)
-        ``R_j^2``, the squared radius of the ball of each kernel.
-    bound : callable
-        ``bound(linear, quadratic_forms)`` returns the lower bound over the weight set that a
-        feasible point proves.
-    fit_intercept : bool
-        Whether the SVM has an intercept.
-
     References
     ----------
     H. Do, A. Kalousis, A. Woznica, M. Hilario, "Margin and radius based multiple kernel learning",
     ECML 2009; equation (11) of Gai et al.
     """
 
-    squared_radii: Floats
+    squared_radii: Floats  # (n_kernels,): ``R_j^2``, the squared radius of the ball of each kernel
+    # ``bound(linear, quadratic_forms)`` returns the lower bound over the weight set that a feasible
+    # point proves.
     bound: Callable[[float, Floats], float]
-    fit_intercept: bool = True
+    fit_intercept: bool = True  # whether the SVM has an intercept
 
     @property
     def loss(self) -> Loss:

@@ -32,38 +32,22 @@ OPTIONS = SearchOptions()
 
 @dataclass(frozen=True)
 class RadiusProblem:
-    """Minimise a criterion over the weights of kernels.
+    """Minimise a criterion over the weights of kernels."""
 
-    Parameters
-    ----------
-    bank : KernelBank
-        The kernels.
-    Y, cost : ndarray of shape (n_samples, n_outputs)
-        Targets of +-1, and the cost of each error.
-    criterion : Criterion
-        The criterion.
-    norm : float or None
-        Norm of the weights that is held at one; None: no constraint.
-    """
-
-    bank: KernelBank
+    bank: KernelBank  # the kernels
+    # Y, cost (n_samples, n_outputs): targets of +-1, and the cost of each error
     Y: Floats
     cost: Floats
     criterion: Criterion
-    norm: float | None = None
+    norm: float | None = None  # norm of the weights that is held at one; None: no constraint
 
 
 @dataclass(frozen=True)
 class RadiusResult(Result):
-    """A learned combination of kernels, with the ball around the data.
+    """A learned combination of kernels, with the ball around the data."""
 
-    Parameters
-    ----------
-    squared_radius : float
-        Of the ball around the training points, in the weighted kernel. Everything else is as in
-        `Result`; the dual coefficients are those of the weighted kernel as it is.
-    """
-
+    # Of the ball around the training points, in the weighted kernel. Everything else is as in
+    # `Result`; the dual coefficients are those of the weighted kernel as it is.
     squared_radius: float
 
     def rescaled(self, factors: Floats, norm: float | None) -> RadiusResult:

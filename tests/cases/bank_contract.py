@@ -17,8 +17,7 @@ from kernelweave.banks import (
     WeightedSum,
     exact_bank,
 )
-
-from .assertions import close, require, unchanged
+from kernelweave.testing.assertions import close, require, unchanged
 
 
 def check_bank(bank: Bank, X: Any, *, tol: float | None = None, random_state: int = 0) -> None:

@@ -9,9 +9,9 @@ from kernelweave.banks import make_bank
 from kernelweave.kernels import Precomputed
 from kernelweave.losses import Hinge
 from kernelweave.solvers import Limits, Problem, newton_bundle
-from kernelweave.testing import check_solver_result
 from kernelweave.weights import Simplex
 from oracles import random_problem, solve_mkl
+from solver_contract import check_solver_result
 
 TOL = 1e-3
 

@@ -8,11 +8,10 @@ from numpy.typing import ArrayLike
 from kernelweave._types import Indices
 from kernelweave.banks import exact_bank
 from kernelweave.solvers import Problem, Result
+from kernelweave.testing.assertions import close, require
+from kernelweave.testing.losses import InnerTask
+from kernelweave.testing.weights import check_member
 from kernelweave.weights import WeightSet
-
-from .assertions import close, require
-from .losses import InnerTask
-from .weights import check_member
 
 
 def check_solver_result(

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pytest
 
+from bank_contract import check_bank
 from kernelweave.banks import (
     KernelBank,
     KernelSum,
@@ -15,7 +16,6 @@ from kernelweave.kernels import (
     Linear,
     Polynomial,
 )
-from kernelweave.testing import check_bank
 
 X = np.random.default_rng(0).normal(size=(12, 3))
 
