@@ -10,6 +10,8 @@ import numpy as np
 from sklearn.metrics import balanced_accuracy_score, roc_auc_score
 
 from kernelweave._types import Bools, Floats, Indices
+from kernelweave.banks.kernel_sum import GramKernel
+from kernelweave.banks.protocol import KernelOperator
 from kernelweave.banks.rules import (
     Conjunction,
     RuleBank,
@@ -184,14 +186,15 @@ class Shortener:
         features = self._features(found)
         if not found.conjunctions:
             return replace(self._fit_bias(found), gap=0.0)  # the best intercept is all there is
+        kernel: KernelOperator = RuleKernel(features)
+        if features.n_features >= features.n_samples:
+            kernel = GramKernel(kernel.dense())
         with silenced():
-            solution = solve_multitask(
-                loss, RuleKernel(features), rows.Y, cost, relation, tol=OPTIONS.tol
-            )
+            solution = solve_multitask(loss, kernel, rows.Y, cost, relation, tol=OPTIONS.tol)
         values = own = solution.function
-        if own is None:  # outputs that are related
+        if own is None:
             own = features.sums(solution.dual_coef)
-            values = own @ relation
+            values = own if relation is None else own @ relation
         fitted = features.times(np.ascontiguousarray(values))
         value, intercept = loss.value(fitted, rows.Y, cost)
         primal = 0.5 * float(np.vdot(own, values)) + value
