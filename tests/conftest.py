@@ -6,7 +6,7 @@ import quick
 
 
 def pytest_configure(config):
-    quick.is_quick = config.option.markexpr == "not slow"
+    quick.is_quick = "not slow" in config.option.markexpr
 
 
 @pytest.hookimpl(tryfirst=True)  # before tests are deselected by their marks
