@@ -125,3 +125,13 @@ def test_mistakes():
         fit_table(TABLE, "ill", method="tree")
     with pytest.raises(InputError, match="norm: the method rules does not have it"):
         fit_table(TABLE, "ill", method="rules", settings=Settings(norm=2.0))
+
+
+@pytest.mark.parametrize("option", [{"tol": 1e-20}, {"max_iter": 0}], ids=str)
+def test_options_are_checked_before_the_comparison(monkeypatch, option):
+    def compare(*args):
+        raise AssertionError("the comparison began")
+
+    monkeypatch.setattr("kernelweave.tables.fitting.Race", compare)
+    with pytest.raises(ValueError, match=f"The '{next(iter(option))}' parameter of MKLClassifier"):
+        fit_table(TABLE, "ill", settings=Settings(**option))
