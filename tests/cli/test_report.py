@@ -1,5 +1,8 @@
 """``kernelweave report``: a page about a model file."""
 
+from functools import cache
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -80,9 +83,16 @@ def fitted(folder, capsys):
     table[:45].to_csv("old.csv", index=False)
     table[45:].to_csv("new.csv", index=False)
     table[30:].to_csv("both.csv", index=False)
+    (folder / "old.kw").write_bytes(fit_old())
+    return folder
+
+
+@cache
+def fit_old():
+    """Return the bytes of a model of old.csv."""
     words = ["--target", "size", "--ignore", "mass", "--time", "1", "--quiet", "--no-report"]
     assert main(["fit", "old.csv", *words]) == 0
-    return folder
+    return Path("old.kw").read_bytes()
 
 
 def test_what_the_fit_has_measured_is_kept_in_the_file(fitted, capsys):
