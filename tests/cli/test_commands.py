@@ -143,7 +143,7 @@ def test_standardising_is_part_of_the_model(folder, capsys, options):
 
 
 def test_decisions_and_probabilities(folder, capsys):
-    run(capsys, "fit", "table.csv", "--target", "three", *ignoring("three"), "--quiet")
+    run(capsys, *FIT, "three", *ignoring("three"), "--test-share", 0.3, "--quiet", "--no-report")
     model = load("table.kw")
     code, out, _ = run(
         capsys, "predict", "table.kw", "table.csv", "--decision", "--out", "predicted.csv"
@@ -230,7 +230,7 @@ def test_info_as_text(folder, capsys):
 
 def test_quiet_and_without_evaluation(folder, capsys):
     arguments = [*FIT, "two", *ignoring("two"), "--C", "1", "--no-report"]
-    assert run(capsys, *arguments, "--quiet") == (0, "", "")
+    assert run(capsys, *arguments, "--test-share", "0.3", "--quiet") == (0, "", "")
     _, out, _ = run(capsys, *arguments, "--test-share", "0")
     assert "Chosen" not in out
     assert "gradient boosting" not in out
