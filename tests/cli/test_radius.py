@@ -102,9 +102,8 @@ def test_norms_1_and_2_give_one_function(folder, capsys):
 
 
 def test_equal_weights_at_unit_radius(folder, capsys):
-    _, out, _ = run(
-        capsys, *fit("two", "--norm", "uniform", "--C", 1, "--no-per-feature", "--test-share", 0.3)
-    )
+    options = "--norm uniform --C 1 --no-per-feature --test-share 0.3".split()
+    _, out, _ = run(capsys, *fit("two", *options))
     assert "no function on these weights can do better" in out
     model = load("table.kw")[-1]
     np.testing.assert_allclose(model.weights_, 1 / 8)
