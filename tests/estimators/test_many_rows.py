@@ -242,7 +242,6 @@ def passes(monkeypatch):
     return count
 
 
-@pytest.mark.slow
 def test_weights_cost_few_passes_beyond_one_svm(passes):
     """Features are read in passes, and the number of these is what a fit of many rows costs."""
     X, y = make_additive(12_000, 8, random_state=0)
