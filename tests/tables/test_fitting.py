@@ -38,7 +38,7 @@ def test_every_method_makes_a_file_that_predicts(tmp_path, method, target):
             fit_table(TABLE, target, method=method, ignore=ignore)
         return
     C = 10.0 if METHODS[method].has_cost else "auto"
-    fit = fit_table(TABLE, target, method=method, ignore=ignore, C=C)
+    fit = fit_table(TABLE, target, method=method, ignore=ignore, C=C, test_share=0.25)
     assert fit.n_rows == N
     assert fit.choice.ranking[0].name == METHODS[method].title
     again = load(save(fit.model, tmp_path / "model.kw"))
