@@ -81,7 +81,7 @@ def test_rules_are_in_the_units_of_the_table():
 
 
 def test_many_rows_are_sampled():
-    fit = fit_table(TABLE, "ill", ignore=["level"], C=1.0, max_rows=30)
+    fit = fit_table(TABLE, "ill", ignore=["level"], C=1.0, max_rows=30, test_share=0.25)
     assert fit.n_rows == 30
     assert any(note.startswith("30 of 90 rows are used") for note in fit.warnings)
     assert set(fit.model[0].rows_) <= set(range(N))  # which rows these were
@@ -89,7 +89,8 @@ def test_many_rows_are_sampled():
 
 
 def test_c_is_chosen_by_the_score_that_compares():
-    fit = fit_table(TABLE, "ill", ignore=["level", "note"], method="mkl", scoring="log_loss")
+    options = {"method": "mkl", "scoring": "log_loss", "test_share": 0.25}
+    fit = fit_table(TABLE, "ill", ignore=["level", "note"], **options)
     assert fit.search.scoring == "log-loss"
     assert fit.model[-1].C == fit.search.C == fit.choice.members[0].setting["C"]
     assert fit.search.losses[fit.search.values.index(fit.search.C)] < 1.2 * fit.search.losses.min()
@@ -110,7 +111,7 @@ def test_c_of_a_quantity_is_in_its_units():
 
 def test_a_gram_matrix_beside_the_columns(tmp_path):
     gram = np.exp(-np.square(np.subtract.outer(SCORE.to_numpy(), SCORE.to_numpy())))
-    fit = fit_table(TABLE, "ill", ignore=["level"], grams={"lab": gram}, C=1.0)
+    fit = fit_table(TABLE, "ill", ignore=["level"], grams={"lab": gram}, C=1.0, test_share=0)
     (kernel,) = (k for k in fit.model[-1].kernels_ if isinstance(k, Precomputed))
     assert str(kernel) == "lab"
     weights = dict(zip(map(str, fit.model[-1].kernels_), fit.model[-1].weights_, strict=True))
