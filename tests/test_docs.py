@@ -96,12 +96,13 @@ def _quiet_folder(tmp_path, monkeypatch):
     pyplot.close("all")
 
 
-LONG = ("add-a-method.md", "annotators.md")  # some seconds each
+# Three seconds or more each.
+LONG = ["add-a-method", "annotators", "noisy-labels", "one-table", "rules", "sources"]
 
 
 @pytest.mark.parametrize(
     "page",
-    [pytest.param(p, marks=pytest.mark.slow) if p.name in LONG else p for p in PAGES],
+    [pytest.param(p, marks=pytest.mark.slow) if p.stem in LONG else p for p in PAGES],
     ids=lambda page: str(page.relative_to(ROOT)),
 )
 def test_code_of_a_page_runs(page):
