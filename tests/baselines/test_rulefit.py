@@ -14,14 +14,14 @@ from kernelweave.errors import InputError
 from kernelweave.rules import Rule, cover_rules
 
 
-@parametrize_with_checks([RuleFitClassifier(10, n_penalties=5, random_state=0)])
-def test_scikit_learn_contract(estimator, check):
-    check(estimator)
-
-
 @pytest.mark.slow
-@parametrize_with_checks([RuleFitRegressor(10, n_penalties=10, random_state=0)])
-def test_scikit_learn_contract_of_regression(estimator, check):
+@parametrize_with_checks(
+    [
+        RuleFitClassifier(10, n_penalties=5, random_state=0),
+        RuleFitRegressor(10, n_penalties=10, random_state=0),
+    ]
+)
+def test_scikit_learn_contract(estimator, check):
     check(estimator)
 
 

@@ -536,6 +536,7 @@ def kernelweave(*argv, **options):
     )
 
 
+@pytest.mark.slow
 def test_as_a_process(folder, capsys):
     """Output is plain in a pipe, and a reader that leaves early is no fault."""
     with kernelweave(*FIT, "two", *map(str, ALONE)) as process:

@@ -170,7 +170,7 @@ MANY_TARGETS = {
 
 
 @pytest.mark.parametrize("kind", TARGETS)
-@pytest.mark.parametrize("norm", [1.0, 2.0, "uniform"])
+@pytest.mark.parametrize("norm", first(1, [1.0, 2.0, "uniform"]))
 @pytest.mark.parametrize("C", first(1, [5.0, 0.1]))
 def test_nystroem_features_reach_the_same_optimum(as_many_rows, kind, norm, C):
     y, weight = MANY_TARGETS[kind], np.random.default_rng(3).uniform(0.2, 2.0, size=300)

@@ -9,6 +9,7 @@ from kernelweave.tables.comparing import rows_in_time
 from table_groups import TABLE
 
 
+@pytest.mark.slow
 def test_compare():
     heard = []
     found = compare_table(
