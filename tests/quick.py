@@ -27,7 +27,13 @@ def examples(n, **options):
     def decorate(test):
         chosen = settings(max_examples=n // 5 if is_quick else n, deadline=None, **options)
         test = chosen(test)
-        test.quick_examples = n // 5
+        test.quick_examples = True
         return test
 
     return decorate
+
+
+def fewer_rows(test):
+    """Mark a test that takes fewer rows where ``is_quick``, so that the slow run has it as well."""
+    test.quick_examples = True
+    return test

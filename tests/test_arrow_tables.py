@@ -33,7 +33,10 @@ def fit(name, X):
         return kind(**options).fit(X, y)
 
 
-@pytest.mark.parametrize("name", estimators.__all__)
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(n, marks=pytest.mark.slow) if "CV" in n else n for n in estimators.__all__],
+)
 def test_a_table_gives_the_model_that_a_frame_gives(name):
     table = pa.table(FRAME)
     ours, theirs = fit(name, table), fit(name, FRAME)

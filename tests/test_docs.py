@@ -96,7 +96,14 @@ def _quiet_folder(tmp_path, monkeypatch):
     pyplot.close("all")
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+LONG = [*(DOCS / "guide").glob("*.md"), DOCS / "add-a-method.md"]  # some seconds each
+
+
+@pytest.mark.parametrize(
+    "page",
+    [pytest.param(p, marks=pytest.mark.slow) if p in LONG else p for p in PAGES],
+    ids=lambda page: str(page.relative_to(ROOT)),
+)
 def test_code_of_a_page_runs(page):
     text = page.read_text(encoding="utf-8")
     assert run_page(page) == len(re.findall(r"^`{3,}\s*python", text, re.MULTILINE))

@@ -1,6 +1,7 @@
 """Classes of the package are told apart by what they declare, seldom by their type."""
 
 import ast
+import re
 from pathlib import Path
 
 import kernelweave
@@ -31,19 +32,14 @@ def checks(tree, own):
 
 
 def test_few_checks_of_own_classes_outside_kernels():
-    trees = {path.relative_to(ROOT): ast.parse(path.read_text()) for path in ROOT.rglob("*.py")}
-    own = {
-        node.name
-        for tree in trees.values()
-        for node in ast.walk(tree)
-        if isinstance(node, ast.ClassDef)
-    }
+    texts = {path.relative_to(ROOT): path.read_text() for path in ROOT.rglob("*.py")}
+    own = {name for text in texts.values() for name in re.findall(r"^\s*class (\w+)", text, re.M)}
     assert {"Kernel", "Bank", "Loss"} <= own
     found = [
         f"{path}:{line}"
-        for path, tree in sorted(trees.items())
+        for path, text in sorted(texts.items())
         if path.parts[0] != "kernels"
-        for line in checks(tree, own)
+        for line in checks(ast.parse(text), own)
     ]
     assert len(found) <= MOST, "\n".join(found)
 

@@ -14,6 +14,7 @@ from kernelweave.errors import InputError
 from kernelweave.rules import Rule, cover_rules
 
 
+@pytest.mark.slow
 @parametrize_with_checks(
     [
         RuleFitClassifier(10, n_penalties=5, random_state=0),

@@ -33,7 +33,7 @@ def test_the_same_numbers_as_in_python(patients, capsys, method):
 
 
 def test_the_model_that_fit_chooses_by_itself(patients, capsys):
-    run(capsys, "fit", "t.csv", "--target", "ill", "--quiet", "--no-report")
+    run(capsys, "fit", "t.csv", "--target", "ill", "--test-share", 0.3, "--quiet", "--no-report")
     model, values = (
         load("t.kw"),
         json.loads(run(capsys, "explain", "t.kw", "t.csv", "--rows", "0,5", "--json")[0])["values"],
@@ -89,7 +89,8 @@ def test_all_rows_are_written(patients, capsys):
 def test_several_classes_show_the_predicted_one(patients, capsys):
     table = TABLE.drop(columns="ill").assign(kind=[f"kind {i % 3}" for i in range(100)])
     table.to_csv("k.csv", index=False)
-    options = ("--target", "kind", "--method", "mkl", "--C", 1, "--quiet", "--no-report")
+    options = ("--target", "kind", "--method", "mkl", "--C", 1, "--test-share", 0)
+    options += ("--quiet", "--no-report")
     run(capsys, "fit", "k.csv", *options, "--out", "k.kw")
     out, _ = run(capsys, "explain", "k.kw", "k.csv", "--rows", "0,1,2")
     predicted = load("k.kw").predict(table)[:3]

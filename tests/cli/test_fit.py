@@ -70,6 +70,7 @@ def test_a_page_is_written_beside_the_model(patients, capsys):
     run(capsys, *options, "--test-share", 0, "--quiet")
     assert "Not measured" in (patients / "t.html").read_text(encoding="utf-8")
     (patients / "t.html").unlink()
+    options += ("--test-share", 0)
     run(capsys, *options, "--report", "own.html", "--quiet")
     assert (patients / "own.html").exists()
     run(capsys, *options, "--no-report", "--quiet")
@@ -78,7 +79,8 @@ def test_a_page_is_written_beside_the_model(patients, capsys):
 
 def test_hints_after_rules_that_did_not_converge(patients, capsys, monkeypatch):
     """Each names what stopped the fit, and options of the command that change it."""
-    options = ("fit", "t.csv", "--target", "ill", "--method", "rules", "--C", 10, "--quiet")
+    options = ("fit", "t.csv", "--target", "ill", "--method", "rules", "--C", 10)
+    options += ("--test-share", 0, "--quiet", "--no-report")
     _, err = run(capsys, *options, "--max-iter", 2, "--tol", 1e-6)
     assert err.endswith("raise --max-iter (now 2) or --tol.\n")
     few = {"max_length": 3, "max_nodes": 3}

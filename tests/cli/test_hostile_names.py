@@ -80,8 +80,9 @@ def folder(tmp_path_factory):
     return folder
 
 
+SHARE = ("--test-share", "0.3")  # one comparison in place of ten folds
 COMMANDS = {
-    "fit": ["fit", FILE, "--target", TARGET, "--out", "other\x1b[1m.kw", "--C", "1"],
+    "fit": ["fit", FILE, "--target", TARGET, "--out", "other\x1b[1m.kw", "--C", "1", *SHARE],
     "fit rules": ["fit", FILE, "--target", TARGET, "--method", "rules", "--C", "1", "--no-report"],
     "fit long target": ["fit", FILE, "--target", LONG, "--C", "1", "--ignore", TARGET],
     "info": ["info", "mkl\x1b[1m.kw"],

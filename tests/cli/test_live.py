@@ -133,7 +133,7 @@ def test_a_terminal_sees_the_stages_of_a_fit(tmp_path, monkeypatch, capsys):
     assert "fold 1 of 10: learned metric" in stages
     assert stages[-1] == "fitting to all 60 rows"
     shown.clear()
-    assert main(["fit", "t.csv", "--target", "y", "--method", "mkl"]) == 0
+    assert main(["fit", "t.csv", "--target", "y", "--method", "mkl", "--C", "1"]) == 0
     stages = [what for what, _ in shown]
     assert "fold 1 of 10: multiple kernels" in stages
     assert stages[-1] == "fitting to all 60 rows"

@@ -41,7 +41,8 @@ def prices(tmp_path, monkeypatch):
 @pytest.mark.parametrize("method", ["auto", "linear", "svm", "metric", "mkl", "rules"])
 def test_intervals_right_after_fit(prices, capsys, method):
     """Every method of fit that predicts numbers has intervals, which cover new rows."""
-    cost = ["--C", 10] if method in ("mkl", "rules") else ["--time", 1]
+    alone = ["--C", 10, "--test-share", 0]
+    cost = alone if method in ("mkl", "rules") else ["--time", 1]
     words = ("--target", "price", "--method", method, "--no-report")
     out, _ = run(capsys, "fit", "p.csv", *words, *cost)
     assert "predict also gives intervals (--interval 0.9)" in " ".join(out.split())
@@ -109,7 +110,7 @@ def test_sets_of_chosen_models(patients, capsys):
 
 def test_keep(prices, capsys):
     """Columns are copied as they are written, before the predictions, in the order given."""
-    run(capsys, "fit", "p.csv", "--target", "price", "--method", "linear", "--quiet")
+    run(capsys, "fit", "p.csv", "--target", "price", "--method", "linear", "--quiet", "--no-report")
     found = table_of(run(capsys, "predict", "p.kw", "new.csv", "--keep", "price,id")[0])
     assert found.columns.tolist() == ["price", "id", "predicted price"]
     assert found["id"].tolist() == prices["id"].tolist()
@@ -171,7 +172,7 @@ def test_too_few_rows(prices, capsys):
     """An interval that the rows are too few for is infinite, and a warning says so."""
     pd.read_csv("p.csv").head(40).to_csv("few.csv", index=False)
     words = ("--target", "price", "--method", "mkl", "--C", 1, "--quiet", "--no-report")
-    run(capsys, "fit", "few.csv", *words)
+    run(capsys, "fit", "few.csv", *words, "--test-share", 0)
     with warnings.catch_warnings():
         warnings.simplefilter("always")
         out, err = run(capsys, "predict", "few.kw", "new.csv", "--interval", 0.99)

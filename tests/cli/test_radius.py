@@ -61,7 +61,7 @@ def fails(capsys, message, *argv):
 
 @pytest.mark.parametrize("target", ["two", "grade"])
 def test_fit_then_predict(folder, capsys, target):
-    code, out, err = run(capsys, *fit(target))
+    code, out, err = run(capsys, *fit(target, "--C", 1))
     assert (code, err) == (0, "")
     for text in (
         "on rows left out",
@@ -85,6 +85,7 @@ def test_fit_then_predict(folder, capsys, target):
 
 def test_options_reach_the_estimator(folder, capsys):
     options = "--norm 2 --C 3 --tol 0.01 --max-iter 50 --no-per-feature --quiet".split()
+    options += ("--test-share", 0, "--no-report")
     assert run(capsys, *fit("two", *options)) == (0, "", "")
     model = load("table.kw")[-1]
     assert (model.norm, model.C, model.tol, model.max_iter) == (2.0, 3.0, 0.01, 50)
@@ -95,13 +96,14 @@ def test_options_reach_the_estimator(folder, capsys):
 def test_norms_1_and_2_give_one_function(folder, capsys):
     decisions = []
     for norm in (1, 2):
-        run(capsys, *fit("two", "--norm", norm, "--quiet", "--test-share", 0))
+        run(capsys, *fit("two", "--norm", norm, "--C", 1, "--quiet", "--test-share", 0))
         decisions.append(load("table.kw").decision_function(TABLE))
     np.testing.assert_allclose(*decisions)
 
 
 def test_equal_weights_at_unit_radius(folder, capsys):
-    _, out, _ = run(capsys, *fit("two", "--norm", "uniform", "--no-per-feature"))
+    options = "--norm uniform --C 1 --no-per-feature --test-share 0.3".split()
+    _, out, _ = run(capsys, *fit("two", *options))
     assert "no function on these weights can do better" in out
     model = load("table.kw")[-1]
     np.testing.assert_allclose(model.weights_, 1 / 8)
@@ -123,7 +125,7 @@ def test_report_as_json(folder, capsys):
 
 
 def test_other_methods_have_no_radius(folder, capsys):
-    options = ("--method", "mkl", "--quiet", "--test-share", 0)
+    options = ("--method", "mkl", "--C", 1, "--quiet", "--test-share", 0)
     run(capsys, "fit", "table.csv", "--target", "two", *options)
     about = json.loads(run(capsys, "info", "table.kw", "--json")[1])
     assert about["squared_radius"] is None
@@ -158,7 +160,7 @@ def test_mistakes(folder, capsys, message, argv):
 
 
 def test_no_convergence(folder, capsys):
-    argv = fit("two", "--quiet", "--max-iter", 1, "--tol", 1e-6, "--test-share", 0)
+    argv = fit("two", "--quiet", "--max-iter", 1, "--tol", 1e-6, "--C", 1, "--test-share", 0)
     code, out, err = run(capsys, *argv)
     assert (code, out) == (0, "")
     assert err.startswith(

@@ -103,7 +103,7 @@ def test_threads_do_not_change_the_model():
 
 
 def test_a_known_prior_raises_a_rare_class():
-    X, _, table = blobs(distance=1.0)
+    X, _, table = blobs(distance=1.0, n=90)
     shares = AnnotatorKernelClassifier(KERNELS).fit(X, table).predict_proba(X).mean(axis=0)
     prior = [0.8, 0.1, 0.1]
     moved = AnnotatorKernelClassifier(KERNELS, class_prior=prior).fit(X, table)

@@ -365,7 +365,7 @@ ODD_LABELS = {
 
 @pytest.mark.usefixtures("no_hang")
 @pytest.mark.parametrize("norm", first(1, [1.0, 2.0, "uniform"]))
-@pytest.mark.parametrize("kernels", every(2, LISTS.values()), ids=LISTS)
+@pytest.mark.parametrize("kernels", every(4, LISTS.values()), ids=LISTS)
 @pytest.mark.parametrize("name", ODD_TABLES)
 @pytest.mark.filterwarnings("ignore:X. no column to learn from")
 def test_odd_tables_fit(name, kernels, norm):

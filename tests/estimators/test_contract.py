@@ -4,10 +4,11 @@ import inspect
 
 import numpy as np
 import pytest
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, clone
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import kernelweave
+import quick
 from kernelweave import (
     RBF,
     AnnotatorKernelClassifier,
@@ -163,10 +164,12 @@ CONFIGURATIONS = {
     ],
     RuleEnsembleClassifierCV: [
         RuleEnsembleClassifierCV(**FEW),
+        RuleEnsembleClassifierCV(**FEW, refit=False),
         RuleEnsembleClassifierCV(Cs=FEW["Cs"]),
     ],
     RuleEnsembleRegressorCV: [
         RuleEnsembleRegressorCV(**FEW),
+        RuleEnsembleRegressorCV(**FEW, refit=False),
         RuleEnsembleRegressorCV(Cs=FEW["Cs"]),
     ],
     SumProductMKLClassifier: [
@@ -232,15 +235,22 @@ IGNORED = (
 quietly = pytest.mark.filterwarnings(*(f"ignore:{message}" for message in IGNORED))
 
 
+# The quick run checks the defaults, and a lighter configuration of those that choose a C.
+QUICK = [models["CV" in kind.__name__] for kind, models in CONFIGURATIONS.items()]
+OTHERS = [model for models in CONFIGURATIONS.values() for model in models if model not in QUICK]
+if quick.is_quick:  # thousands of tests that are not run need not be named
+    OTHERS = OTHERS[:1]
+
+
 @quietly
-@parametrize_with_checks([models[0] for models in CONFIGURATIONS.values()])
+@parametrize_with_checks(QUICK)
 def test_scikit_learn_contract(estimator, check):
     passes(estimator, check)
 
 
 @pytest.mark.slow
 @quietly
-@parametrize_with_checks([model for models in CONFIGURATIONS.values() for model in models[1:]])
+@parametrize_with_checks(OTHERS)
 def test_scikit_learn_contract_of_other_configurations(estimator, check):
     passes(estimator, check)
 
@@ -269,7 +279,7 @@ def test_everything_public_is_documented(kind):
 @pytest.mark.filterwarnings("ignore:PairwiseKernelLearner. all weights are zero:UserWarning")
 def test_fitted_attributes_are_documented_and_the_other_way_round(kind):
     X = [[0.0, 1.0], [1.0, 0.0], [2.0, 2.0], [3.0, 1.0], [0.5, 2.0], [2.5, 0.0]] * 2
-    model = kind().fit(X, [0, 1, 0, 1, 0, 1] * 2)
+    model = clone(CONFIGURATIONS[kind][0]).fit(X, [0, 1, 0, 1, 0, 1] * 2)
     fitted = {name for name in vars(model) if name.endswith("_") and not name.startswith("_")}
     section = inspect.getdoc(kind).partition("Attributes\n")[2]
     documented = {line.split(" : ")[0] for line in section.splitlines() if "_ : " in line}
@@ -287,7 +297,7 @@ def test_fitted_attributes_are_documented_and_the_other_way_round(kind):
 def test_skops_stores_fitted_models(kind):
     skops = pytest.importorskip("skops.io")
     X = [[0.0, 1.0], [1.0, 0.0], [2.0, 2.0], [3.0, 1.0], [0.5, 2.0], [2.5, 0.0]] * 2
-    model = kind().fit(X, [0, 1, 0, 1, 0, 1] * 2)
+    model = clone(CONFIGURATIONS[kind][0]).fit(X, [0, 1, 0, 1, 0, 1] * 2)
     stored = skops.dumps(model)
     types = skops.get_untrusted_types(data=stored)
     known = ("kernelweave.", "numpy.", "sklearn.", "fractions.Fraction")

@@ -141,9 +141,9 @@ def test_a_class_without_weight():
 
 @pytest.mark.parametrize("kind", [kw.MKLClassifierCV, kw.RuleEnsembleClassifierCV])
 def test_estimators_that_choose_their_c(kind, tmp_path):
-    model = kind(Cs=[0.1, 1.0], calibration="auto").fit(X, TWO)
+    model = kind(Cs=[0.1, 1.0], cv=2, calibration="auto").fit(X, TWO)
     assert np.isnan(model.coverage_guarantee_)
     again = load(save(model, tmp_path / "model.kw"))
     assert np.array_equal(again.predict_proba(NEW), model.predict_proba(NEW))
-    by_loss = kind(Cs=[0.1, 1.0], calibration="auto", scoring="neg_log_loss").fit(X, TWO)
+    by_loss = kind(Cs=[0.1, 1.0], cv=2, calibration="auto", scoring="neg_log_loss").fit(X, TWO)
     assert (by_loss.cv_results_["scores"] < 0).all()

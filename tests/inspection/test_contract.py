@@ -14,7 +14,7 @@ from kernelweave.inspection import effects, explain
 # Kernels learned from pairs, clusters and propositions have no function to explain.
 WITHOUT = {"PairwiseKernelLearner", "KernelSpectralClustering", "Propositions"}
 CASES = [
-    pytest.param(model, id=f"{type(model).__name__}-{k}")
+    pytest.param(model, id=f"{type(model).__name__}-{k}", marks=[pytest.mark.slow] if k > 1 else [])
     for models in CONFIGURATIONS.values()
     for k, model in enumerate(models)
     if type(model).__name__ not in WITHOUT

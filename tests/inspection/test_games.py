@@ -33,6 +33,7 @@ from kernelweave import (
 from kernelweave.banks.nystroem import build
 from kernelweave.inspection import explain
 from kernelweave.kernels import Constant, Cosine, FromCallable, group
+from quick import every
 
 N, D = 70, 5
 COLUMNS = list(range(D))
@@ -137,7 +138,7 @@ MODELS = {
 }
 
 
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("name", every(2, MODELS))
 def test_values_are_those_of_brute_force(name):
     model, X = MODELS[name]()
     function, rows, background = outputs(model), X[:3], X[10:17]
@@ -237,6 +238,7 @@ def test_frames_of_numbers_and_categories(model, library):
     assert e.data[0, 2] == f"c level{int(X[0, 2])}"
 
 
+@pytest.mark.slow
 def test_an_opaque_kernel_times_many_columns():
     X, y = numbers(d=11)
     kernel = FromCallable(lambda A, B: (A @ B.T) ** 2, columns=[0, 1, 2]) * RBF(3.0)

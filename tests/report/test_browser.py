@@ -66,7 +66,7 @@ def share(text):
     return float(text.split("%")[0])
 
 
-@pytest.mark.parametrize("name", every(3, MODELS))
+@pytest.mark.parametrize("name", every(6, MODELS))
 def test_pages_are_quiet_and_fit(browser, pages, name):
     for width, dark in ((1200, False), (390, True)):
         browser.open(pages(name), width, dark)

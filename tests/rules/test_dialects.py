@@ -1,4 +1,7 @@
-"""Queries in real databases: 10 000 hard rows, no wrong label, scores to 1e-12."""
+"""Queries in real databases: 10 000 hard rows, no wrong label, scores to 1e-12.
+
+A quarter of the rows in the quick run.
+"""
 
 import datetime
 import sqlite3
@@ -19,6 +22,7 @@ from database_servers import as_csv, mariadb, postgresql
 from kernelweave.errors import InputError
 from kernelweave.rules import Proposition, Rule, to_sql
 from kernelweave.rules.dialects import DIALECTS
+from quick import fewer_rows
 
 INTERCEPT = (0.25, -0.125, 0.5)
 LINK = softmax_link(3)
@@ -70,12 +74,14 @@ def run_sqlite(rows, types, query):
         return database.execute(query).fetchall()
 
 
+@fewer_rows
 @pytest.mark.parametrize("types", SQLITE.values(), ids=SQLITE)
 def test_sqlite(types):
     rows = [tuple(map(plain, row)) for row in records(hard_table())]
     check(run_sqlite(rows, types, query_for("sqlite")))
 
 
+@fewer_rows
 def test_sqlite_after_import_of_text():
     """The shell's import makes text of everything, and of gaps the empty text."""
     rows = []
@@ -87,6 +93,7 @@ def test_sqlite_after_import_of_text():
     check(run_sqlite(rows, ("TEXT",) * 7, query_for("sqlite")))
 
 
+@fewer_rows
 @pytest.mark.parametrize("truth", ["BOOLEAN", "INTEGER", "VARCHAR"])
 def test_duckdb(truth):
     duckdb = pytest.importorskip("duckdb")

@@ -38,7 +38,7 @@ def test_every_method_makes_a_file_that_predicts(tmp_path, method, target):
             fit_table(TABLE, target, method=method, ignore=ignore)
         return
     C = 10.0 if METHODS[method].has_cost else "auto"
-    fit = fit_table(TABLE, target, method=method, ignore=ignore, C=C)
+    fit = fit_table(TABLE, target, method=method, ignore=ignore, C=C, test_share=0.25)
     assert fit.n_rows == N
     assert fit.choice.ranking[0].name == METHODS[method].title
     again = load(save(fit.model, tmp_path / "model.kw"))
@@ -81,7 +81,7 @@ def test_rules_are_in_the_units_of_the_table():
 
 
 def test_many_rows_are_sampled():
-    fit = fit_table(TABLE, "ill", ignore=["level"], C=1.0, max_rows=30)
+    fit = fit_table(TABLE, "ill", ignore=["level"], C=1.0, max_rows=30, test_share=0.25)
     assert fit.n_rows == 30
     assert any(note.startswith("30 of 90 rows are used") for note in fit.warnings)
     assert set(fit.model[0].rows_) <= set(range(N))  # which rows these were
@@ -89,7 +89,8 @@ def test_many_rows_are_sampled():
 
 
 def test_c_is_chosen_by_the_score_that_compares():
-    fit = fit_table(TABLE, "ill", ignore=["level", "note"], method="mkl", scoring="log_loss")
+    options = {"method": "mkl", "scoring": "log_loss", "test_share": 0.25}
+    fit = fit_table(TABLE, "ill", ignore=["level", "note"], **options)
     assert fit.search.scoring == "log-loss"
     assert fit.model[-1].C == fit.search.C == fit.choice.members[0].setting["C"]
     assert fit.search.losses[fit.search.values.index(fit.search.C)] < 1.2 * fit.search.losses.min()
@@ -110,7 +111,7 @@ def test_c_of_a_quantity_is_in_its_units():
 
 def test_a_gram_matrix_beside_the_columns(tmp_path):
     gram = np.exp(-np.square(np.subtract.outer(SCORE.to_numpy(), SCORE.to_numpy())))
-    fit = fit_table(TABLE, "ill", ignore=["level"], grams={"lab": gram}, C=1.0)
+    fit = fit_table(TABLE, "ill", ignore=["level"], grams={"lab": gram}, C=1.0, test_share=0)
     (kernel,) = (k for k in fit.model[-1].kernels_ if isinstance(k, Precomputed))
     assert str(kernel) == "lab"
     weights = dict(zip(map(str, fit.model[-1].kernels_), fit.model[-1].weights_, strict=True))
@@ -125,3 +126,13 @@ def test_mistakes():
         fit_table(TABLE, "ill", method="tree")
     with pytest.raises(InputError, match="norm: the method rules does not have it"):
         fit_table(TABLE, "ill", method="rules", settings=Settings(norm=2.0))
+
+
+@pytest.mark.parametrize("option", [{"tol": 1e-20}, {"max_iter": 0}], ids=str)
+def test_options_are_checked_before_the_comparison(monkeypatch, option):
+    def compare(*args):
+        raise AssertionError("the comparison began")
+
+    monkeypatch.setattr("kernelweave.tables.fitting.Race", compare)
+    with pytest.raises(ValueError, match=f"The '{next(iter(option))}' parameter of MKLClassifier"):
+        fit_table(TABLE, "ill", settings=Settings(**option))

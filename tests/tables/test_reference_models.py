@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from threadpoolctl import threadpool_limits
 
 from kernelweave.tables import make_problem
 from kernelweave.tables.reference_models import TypedColumns, installed_rivals, reference_models
@@ -61,7 +62,8 @@ def test_rivals_that_are_installed(name, package, target):
 def test_rivals_of_scikit_learn():
     problem = problem_of("number")
     for name in ("SVM", "gradient boosting", "linear model"):
-        check(reference_models(problem, 3)[name], problem, 0.55)
+        with threadpool_limits(1):  # as in comparisons
+            check(reference_models(problem, 3)[name], problem, 0.55)
 
 
 FRAME = pd.DataFrame(

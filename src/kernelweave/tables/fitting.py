@@ -30,7 +30,7 @@ from .columns import note_columns
 from .deciding import chosen_predictions, decide
 from .hints import table_hints
 from .measures import Classes, Values
-from .methods import COMPARED, METHODS, Settings, choose_method, for_method
+from .methods import COMPARED, METHODS, Settings, choose_method, for_method, make_model
 from .planning import MAX_ROWS, can_be_compared, make_folds, make_plan, sample_rows
 from .problem import Problem, make_problem
 from .row_limits import fit_many_rows
@@ -184,6 +184,7 @@ def fit_table(
         if C != "auto" and not METHODS[method].has_cost:
             raise InputError(f"C: the method {method} has none, got {C!r}; leave it out.")
         problem = for_method(problem, method)
+        make_model(problem, method, settings)[-1]._validate_params()  # before a long comparison
     return choose_model(
         problem,
         method,
