@@ -48,6 +48,9 @@ class Atom:
         Whether columns of prepared rows may be replaced one by one; otherwise those of the table.
     prepare : callable or None
         Prepares the rows of a table for ``whole``.
+    walks : callable or None
+        ``walks(terms, coef, rows, starts, columns)`` returns ``walk(start, order)``: the sums over
+        terms as the columns of a start give way to those of the rows, group by group.
     """
 
     kind: Literal["product", "sum", "opaque"]
@@ -62,6 +65,7 @@ class Atom:
     signed: bool = False
     mixable: bool = True
     prepare: Callable[[Any], Any] | None = None
+    walks: Callable[..., Callable[[int, Indices], Floats]] | None = None
 
     def moved(self, place: int) -> Atom:
         """Return this atom with its rows inside a tuple."""
