@@ -14,6 +14,7 @@ from kernelweave._summary import (
     is_approximate,
     is_vacuous,
     relative_landmark_gap,
+    show_number,
     weight_names,
     weight_noun,
 )
@@ -201,7 +202,7 @@ def print_importance(console: Any, known: dict[str, Any]) -> None:
     if not n:
         return
     lines = [
-        (name, f"{mean:.3g}", f"{error:.2g}")
+        (name, *show_importance(mean, error))
         for name, mean, error in zip(known["names"], means, known["errors"], strict=True)
     ]
     print_table(console, ["column", *IMPORTANCE], lines[:n], most=NAME)
@@ -209,6 +210,11 @@ def print_importance(console: Any, known: dict[str, Any]) -> None:
         importance_remark(known["quantity"], "", known["n_rows"], known["n_columns"] - n),
         soft_wrap=True,
     )
+
+
+def show_importance(mean: float, error: float) -> tuple[str, str]:
+    """Return the importance of a column and its standard error, without exponents."""
+    return show_number(float(f"{mean:.3g}")), show_number(float(f"{error:.2g}"))
 
 
 def importance_remark(quantity: str, whose: str, n_rows: int, n_others: int) -> str:

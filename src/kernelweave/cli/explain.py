@@ -111,7 +111,7 @@ def _as_json(found: Any, rows: list[int], args: Any) -> dict[str, Any]:
 
 def _print_importance(console: Any, found: Any, args: Any) -> None:
     """Print the players with the largest values on average."""
-    from .console import IMPORTANCE, importance_remark
+    from .console import IMPORTANCE, importance_remark, show_importance
 
     means, errors = found.mean_sizes()
     n_outputs = len(found.output_names)
@@ -121,7 +121,7 @@ def _print_importance(console: Any, found: Any, args: Any) -> None:
     if n_outputs == 1:
         names = [args.by, *IMPORTANCE]
         lines = [
-            (found.feature_names[k], f"{means[k, 0]:.3g}", f"{errors[k, 0]:.2g}") for k in order
+            (found.feature_names[k], *show_importance(means[k, 0], errors[k, 0])) for k in order
         ]
     elif NUMBER * n_outputs + _LEAST <= console.width:
         names = [args.by, *(shown(name, 24) for name in found.output_names)]
