@@ -345,7 +345,10 @@ def test_walks_of_a_learned_metric(kind, monkeypatch):
     found = explain(model, X[:6], X, **options)
     assert (exact.n_permutations, found.n_permutations) == (0, 150)
     sizes = 1e-12 * (1 + np.abs(model._terms().terms[0].coef).sum())
-    assert np.abs(found.predictions - outputs(model)(X[:6]).reshape(found.predictions.shape)).max() <= sizes
+    assert (
+        np.abs(found.predictions - outputs(model)(X[:6]).reshape(found.predictions.shape)).max()
+        <= sizes
+    )
     assert np.abs(found.base_values - exact.base_values).max() <= sizes
     away = np.abs(found.values - exact.values) / found.errors
     assert 0.01 < np.median(away) < 1.5

@@ -61,5 +61,7 @@ def test_walks_end_at_the_values_of_mixed_rows(share):
 
 
 def test_a_product_is_not_walked():
-    ((atom,),) = [item.atoms for item in MetricLaplacian(ENCODING, METRIC, (1.0, 1.0), 1.0).opaque()]
+    ((atom,),) = [
+        item.atoms for item in MetricLaplacian(ENCODING, METRIC, (1.0, 1.0), 1.0).opaque()
+    ]
     assert atom.walks is None

@@ -22,6 +22,8 @@ def test_kernels_in_use_are_counted_in_words(weights, said):
     assert text.startswith(said)
 
 
-@pytest.mark.parametrize(("name", "title"), [("metric", "Metric weights"), ("mkl", "Kernel weights")])
+@pytest.mark.parametrize(
+    ("name", "title"), [("metric", "Metric weights"), ("mkl", "Kernel weights")]
+)
 def test_weights_of_a_metric_are_called_so(name, title):
     assert section(Subject(fitted(name)[0])).title == title

@@ -25,9 +25,9 @@ _LEAST_ROWS = 20  # rows that can be compared with each other
 _MOST_ROWS = 200  # behind the importance of columns
 _TRIED = 50  # rows on which the steps of a pipeline are tried
 
-# Where columns are compared together, every mixed row is predicted: a hundredth (learned metrics) to
-# a tenth of a second a row with these numbers, and a few per cent of error in values, which are then
-# averaged over rows.
+# Where columns are compared together, every mixed row is predicted: a hundredth (learned metrics)
+# to a tenth of a second a row with these numbers, and a few per cent of error in values, which are
+# then averaged over rows.
 _SAMPLED_ROWS = 100
 _SAMPLED_BACKGROUND = 100
 _SINGLE = 20  # rows up to which all of the background is used all the same
