@@ -13,7 +13,7 @@ from sklearn.base import is_classifier, is_regressor
 from kernelweave._summary import count, largest, listed, weight_noun
 from kernelweave._text import clip
 from kernelweave._validation import is_frame
-from kernelweave.inspection.coalitions import MOST_ENUMERATED
+from kernelweave.inspection.coalitions import FEW_ENUMERATED, MOST_ENUMERATED
 from kernelweave.inspection.models import last_step
 from kernelweave.io import Importance
 
@@ -245,7 +245,8 @@ def _affordable(model: Any, X: Any) -> _Sizes:
         n_background = int(np.clip(np.sqrt(pairs), _LEAST_ROWS, _WALKED))
         n_rows = int(np.clip(pairs / n_background, _LEAST_ROWS, _ROWS))
         return _Sizes(n_rows, n_background, n_background)
-    sampled, few = _is_sampled(estimator), d <= MOST_ENUMERATED
+    members = estimator._declaration.learns == "members"
+    sampled, few = _is_sampled(estimator), d <= (FEW_ENUMERATED if members else MOST_ENUMERATED)
     if sampled:
         work = _prediction_work(estimator, d) * (2.0**d if few else 2.0 * (d + 1))
     else:
@@ -254,7 +255,7 @@ def _affordable(model: Any, X: Any) -> _Sizes:
     pairs = _WORK / work  # of rows and background rows
     n_background = int(np.clip(np.sqrt(pairs), _LEAST_ROWS, _SAMPLED if sampled else _BACKGROUND))
     n_rows = int(np.clip(pairs / n_background, _LEAST_ROWS, _ROWS))
-    return _Sizes(n_rows, n_background, 2 * n_background if sampled and not few else None)
+    return _Sizes(n_rows, n_background, n_background if sampled and not few else None)
 
 
 def _fast_enough(model: Any, X: Any) -> bool:

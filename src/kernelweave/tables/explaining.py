@@ -83,6 +83,7 @@ def explain_table(
         return part if named else part.to_numpy(dtype=np.float64)
 
     cheap = by != "column" or _is_cheap(model, given(frame))
+    rough = rows is None and not every  # importance alone, for which a few permutations are enough
     if rows is None:
         most = len(frame) if every else _MOST_ROWS if cheap else _SAMPLED_ROWS
         rows = even_rows(len(frame), most).tolist()
@@ -95,7 +96,7 @@ def explain_table(
     permutations = None
     if not cheap and len(rows) > _SINGLE:
         behind = behind.iloc[even_rows(len(behind), _SAMPLED_BACKGROUND)]
-        permutations = len(behind)
+        permutations = len(behind) if rough else 2 * len(behind)
     found = explain(
         model,
         given(frame.iloc[list(rows)]),
