@@ -17,3 +17,4 @@ def patients(tmp_path, monkeypatch):
 def _little_importance(monkeypatch):
     """Pages explain few rows; what they say of many is tested with the report."""
     monkeypatch.setattr("kernelweave.report.decides._WORK", 1.0)
+    monkeypatch.setattr("kernelweave.report.decides._WALK_WORK", 1.0)

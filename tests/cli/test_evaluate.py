@@ -78,6 +78,9 @@ def test_rows_of_the_fit(patients, capsys):
     both.to_csv("new.csv", index=False)
     out, _ = run(capsys, "evaluate", "t.kw", "new.csv")
     assert "Warning: 10 of the 100 rows are rows that the model was fitted to" in out
+    both[:-9].to_csv("new.csv", index=False)
+    out, _ = run(capsys, "evaluate", "t.kw", "new.csv")
+    assert "Warning: 1 of the 91 rows is a row that the model was fitted to" in out
 
 
 def test_page(patients, capsys):
@@ -109,7 +112,7 @@ def test_regression(patients, capsys):
     new.to_csv("new.csv", index=False)
     out, _ = run(capsys, "evaluate", "r.kw", "new.csv")
     assert "median absolute error" in out
-    assert "largest errors  row 7 (is 1000, predicted" in out
+    assert "largest errors  row 7 (is 1,000, predicted" in out
     assert "The 90% intervals hold the true target of " in out
     assert "constant" in out.partition("Share of the rows in their intervals")[2]
 

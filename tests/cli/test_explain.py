@@ -40,7 +40,7 @@ def test_the_model_that_fit_chooses_by_itself(patients, capsys):
     )
     decisions = model.decision_function(read_for(model, "t.csv").frame.iloc[[0, 5]])
     assert np.allclose([line["prediction"] for line in values], decisions)
-    assert "Mean change" in run(capsys, "explain", "t.kw", "t.csv")[0]
+    assert "Importance: mean change of the decision" in run(capsys, "explain", "t.kw", "t.csv")[0]
 
 
 def test_tables_of_importance(patients, capsys):

@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 
 from command_table import GROUP, TABLE, fit, run
+from kernelweave.io import describe, load, save
 from kernelweave.tables import METHODS
 
 
@@ -75,6 +76,33 @@ def test_a_page_is_written_beside_the_model(patients, capsys):
     assert (patients / "own.html").exists()
     run(capsys, *options, "--no-report", "--quiet")
     assert not (patients / "t.html").exists()
+
+
+@pytest.mark.parametrize("method", ["metric", "mkl"])
+def test_the_terminal_and_the_page_list_the_same_columns(patients, capsys, method):
+    """In the order of importance, not of weights in a metric or of kernels."""
+    options = ("--target", "ill", "--method", method, "--test-share", 0)
+    fitted = run(capsys, "fit", "t.csv", *options)[0]
+    told = run(capsys, "info", "t.kw")[0]
+    known = describe("t.kw")["record"].importance
+    page = (patients / "t.html").read_text(encoding="utf-8")
+    for text in (fitted, told):
+        title = next(line for line in text.splitlines() if "importance" in line)
+        assert title.split()[0] == "column"
+        table = text[text.index(title) :].split("Importance: mean change of the decision over")[0]
+        names = [line.split()[0] for line in table.splitlines()[2:] if line.strip()]
+        assert names == list(known.names[: len(names)])
+        assert len(names) >= (2 if method == "metric" else 1)
+        assert f"over {known.n_rows} rows." in text
+    assert f" It looks most at {known.names[0]}" in page
+    report = json.loads(run(capsys, "info", "t.kw", "--json")[0])["importance"]
+    assert report["names"] == list(known.names)
+    assert report["errors"] == list(known.errors)
+    assert "Metric weights" not in told
+    save(load("t.kw"), "bare.kw")  # without the record of the fit
+    told = run(capsys, "info", "bare.kw")[0]
+    assert ("Metric weights are no importance" in told) == (method == "metric")
+    assert "importance" not in told.replace("no importance", "")
 
 
 def test_hints_after_rules_that_did_not_converge(patients, capsys, monkeypatch):

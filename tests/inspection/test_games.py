@@ -334,3 +334,38 @@ def test_sparse_rows():
     found = brute_force(lambda rows: model.predict(sp.csr_array(rows))[:, None], X[:3], X[10:17])
     assert np.abs(e.values - found[..., 0]).max() <= 1e-12
     assert np.array_equal(e.data, X[:3])
+
+
+@pytest.mark.parametrize("kind", [MetricKernelRegressor, MetricKernelClassifier])
+def test_walks_of_a_learned_metric(kind, monkeypatch):
+    """One permutation for each background row: values add up, and are near the exact ones."""
+    X, y = numbers(n=150)
+    y = np.digitize(y, [0.0, 1.0]) if kind is MetricKernelClassifier else y
+    model = kind(shares=(0.25,)).fit(X, y)
+    exact = explain(model, X[:6], X)
+    options = {"n_permutations": 150, "n_jobs": 1}
+    found = explain(model, X[:6], X, **options)
+    assert (exact.n_permutations, found.n_permutations) == (0, 150)
+    sizes = 1e-12 * (1 + np.abs(model._terms().terms[0].coef).sum())
+    assert (
+        np.abs(found.predictions - outputs(model)(X[:6]).reshape(found.predictions.shape)).max()
+        <= sizes
+    )
+    assert np.abs(found.base_values - exact.base_values).max() <= sizes
+    away = np.abs(found.values - exact.values) / found.errors
+    assert 0.01 < np.median(away) < 1.5
+    assert away.max() < 5
+    again = explain(model, X[:6], X, **options | {"n_jobs": 3})
+    assert np.array_equal(found.values, again.values)
+    monkeypatch.setattr("kernelweave.inspection.games._WALKED", 5000)  # terms in several blocks
+    parts = explain(model, X[:6], X, **options)
+    np.testing.assert_allclose(parts.values, found.values, atol=1e-4 * np.abs(found.values).max())
+    assert np.array_equal(explain(model, X[:6], X, **options | {"n_jobs": 3}).values, parts.values)
+
+
+def test_walks_are_for_joint_values_without_pairs():
+    X, y = numbers()
+    model = MetricKernelRegressor(shares=(0.25,)).fit(X, y)
+    exact = explain(model, X[:3], X, n_permutations=70, interactions=True)
+    assert exact.n_permutations == 0
+    np.testing.assert_allclose(exact.values, explain(model, X[:3], X).values)

@@ -198,6 +198,18 @@ def test_combinations_of_many_columns_are_sampled():
     assert np.array_equal(e.values, again.values)
 
 
+def test_a_few_permutations_are_enough_where_so_few_are_asked_for():
+    wide = RANDOM.standard_normal((80, 6))
+    model = CombinedClassifier().fit(wide, wide[:, 0] * wide[:, 1] > 0)
+    exact = explain(model, wide[:3], wide)
+    rough = explain(model, wide[:3], wide, n_permutations=80)
+    assert (exact.n_permutations, rough.n_permutations) == (0, 160)
+    assert (np.abs(rough.values - exact.values) <= 4 * rough.errors + 1e-12).all()
+    assert np.abs(rough.values - exact.values).max() > 1e-6
+    narrow = CombinedClassifier().fit(X, Y > 0)
+    assert explain(narrow, X[:3], X, n_permutations=len(X)).n_permutations == 0
+
+
 def test_quantiles_are_explained_before_they_are_sorted():
     model = MKLRegressor([RBF(2.0)], loss="quantile", quantile=(0.1, 0.5)).fit(X, Y)
     e = explain(model, X[:3], X[10:17])

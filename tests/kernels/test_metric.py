@@ -44,3 +44,24 @@ def test_refusals():
     ]:
         with pytest.raises(ValueError, match="a metric"):
             Metric(weights, root)
+
+
+@pytest.mark.parametrize("share", [0.0, 0.25])
+def test_walks_end_at_the_values_of_mixed_rows(share):
+    kernel = MetricLaplacian(ENCODING, METRIC, (2.0, 3.0), share)
+    ((atom,),) = [item.atoms for item in kernel.opaque()]
+    columns = [np.array([0]), np.arange(1, ROWS.shape[1])]
+    coef = RANDOM.normal(size=(20, 2))
+    walk = atom.walks(ROWS[:20], coef, ROWS[20:], ROWS[:3], columns)
+    for order in ([0, 1], [1, 0]):
+        mixed = np.tile(ROWS[2], (10, 1))
+        mixed[:, columns[order[0]]] = ROWS[20:, columns[order[0]]]
+        expected = kernel.block(mixed, ROWS[:20]) @ coef
+        np.testing.assert_allclose(walk(2, np.array(order)), expected[None], atol=1e-4)
+
+
+def test_a_product_is_not_walked():
+    ((atom,),) = [
+        item.atoms for item in MetricLaplacian(ENCODING, METRIC, (1.0, 1.0), 1.0).opaque()
+    ]
+    assert atom.walks is None

@@ -104,7 +104,7 @@ def test_measures_fit_the_task():
     ("arguments", "reason"),
     [
         ({}, "no data were given with the model"),
-        ({"X": X}, "no data were given with the model"),
+        ({"X": X}, "no target was given"),
         ({"X": X, "y": TWO, "cv": None}, "cross-validation was left out"),
         (
             {"X": X, "y": np.where(np.arange(60) == 3, "rare", TWO)},

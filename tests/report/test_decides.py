@@ -3,7 +3,14 @@
 import numpy as np
 import pytest
 
-from kernelweave import RBF, Linear, MKLRegressor, RuleEnsembleRegressor
+from kernelweave import (
+    RBF,
+    CombinedClassifier,
+    Linear,
+    MetricKernelRegressor,
+    MKLRegressor,
+    RuleEnsembleRegressor,
+)
 from kernelweave.inspection import explain
 from kernelweave.io import FitRecord
 from kernelweave.kernels import Cosine
@@ -101,6 +108,33 @@ def test_kernels_that_compare_columns_together_are_sampled_little(kernels, n_per
     found = measure_importance(model, X)
     assert found.sampled == (n_permutations is not None)
     assert (found.n_columns, found.names[0]) == (9, "column 0")
+
+
+def test_a_learned_metric_is_explained_on_many_rows():
+    X = np.random.default_rng(0).standard_normal((300, 20))
+    model = MetricKernelRegressor(n_steps=1).fit(X, X[:, 0] + X[:, 1] ** 2)
+    size = _affordable(model, X)
+    assert (size.n_rows, size.n_background, size.n_permutations) == (200, 40, 40)
+    found = measure_importance(model, X)
+    assert (found.n_rows, found.n_background, found.sampled) == (200, 40, True)
+    assert set(found.names[:2]) == {"column 0", "column 1"}
+    model.support_ = np.arange(1000)
+    assert _affordable(model, X).n_rows == 125
+    model.support_ = np.arange(100_000)
+    assert _affordable(model, X).n_rows == 20
+
+
+def test_members_of_some_columns_are_sampled():
+    X = np.random.default_rng(0).standard_normal((80, 7))
+    model = CombinedClassifier().fit(X, X[:, 0] * X[:, 1] > 0)
+    size = _affordable(model, X)
+    assert (size.n_background, size.n_permutations) == (40, 40)
+    assert size.n_rows == 200
+    assert measure_importance(model, X).sampled
+    assert (
+        _affordable(CombinedClassifier().fit(X[:, :4], X[:, 0] > 0), X[:, :4]).n_permutations
+        is None
+    )
 
 
 def test_the_record_of_a_fit_says_what_decides(model, monkeypatch):

@@ -3,7 +3,9 @@
 import numpy as np
 import pytest
 
-from kernelweave.report.kernels import in_words
+from kernelweave.report.kernels import in_words, section
+from kernelweave.report.subject import Subject
+from report_models import fitted
 
 
 @pytest.mark.parametrize(
@@ -18,3 +20,10 @@ def test_kernels_in_use_are_counted_in_words(weights, said):
     weights = np.array(weights)
     text = in_words("kernel", int(np.count_nonzero(weights)), len(weights), weights)
     assert text.startswith(said)
+
+
+@pytest.mark.parametrize(
+    ("name", "title"), [("metric", "Metric weights"), ("mkl", "Kernel weights")]
+)
+def test_weights_of_a_metric_are_called_so(name, title):
+    assert section(Subject(fitted(name)[0])).title == title

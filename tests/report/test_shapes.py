@@ -46,6 +46,12 @@ def test_a_curve_has_a_band_and_marks_of_rows():
     assert "from -1 to 1" in chart.label
 
 
+def test_numbers_below_a_small_chart_do_not_touch():
+    points = np.linspace(21, 204, 5)
+    chart = draw_shape("age", points, points, np.zeros(5), AXIS)
+    assert [text for _, text in chart.x.ticks] == ["50", "150"]
+
+
 def test_categories_are_lines():
     values = np.linspace(-0.8, 0.8, 8)
     chart = draw_shape(

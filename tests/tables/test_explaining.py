@@ -46,6 +46,11 @@ def test_models_that_mix_columns_are_sampled_on_fewer_rows(monkeypatch):
     found, rows = explain_table(mixed, FRAME, every=False)
     assert len(rows) == 5
     assert found.n_background == 10
+    wide = pd.DataFrame(np.random.default_rng(0).standard_normal((60, 6))).add_prefix("c")
+    mixed.fit(wide, Y)
+    assert explain_table(mixed, wide, every=False)[0].n_permutations > 0
+    assert explain_table(mixed, wide, rows=range(5))[0].n_permutations == 0  # exact
+    mixed.fit(FRAME, Y)
     single, _ = explain_table(mixed, FRAME, rows=[3])
     assert single.n_background == 60
 

@@ -72,6 +72,25 @@ def test_verdicts(found, changes, said):
     assert describe_evaluation(replace(found, scores=scores))[0].endswith(said)
 
 
+def test_rows_of_one_class_show_little(found):
+    one, other = found.class_scores
+    alone = replace(found, class_scores=(one, replace(other, n_rows=0)))
+    scores = tuple(replace(s, value=np.nan) if s.name == found.main else s for s in found.scores)
+    said = describe_evaluation(replace(alone, scores=scores))
+    assert said[0] == f"AUC is undefined on these rows, which all have the class {one.label}."
+    for lines in (said, describe_evaluation(alone)):
+        assert not any(line.startswith("Probabilities") for line in lines)
+
+
+def test_an_error_just_above_chance_has_more_digits(found):
+    bins = replace(found.reliability, error=0.06504, tolerated=0.06501, excess=0.0)
+    said = describe_evaluation(replace(found, reliability=bins))[1]
+    assert said == (
+        "Probabilities are not right: calibration error 0.06504 (up to 0.06501 is chance on so "
+        "many rows)."
+    )
+
+
 @pytest.mark.parametrize(
     ("excess", "how"),
     [(0.1, ", the model is too sure"), (-0.1, ", the model is not sure enough"), (0.0, "")],

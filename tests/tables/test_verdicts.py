@@ -34,5 +34,10 @@ def test_the_answer_comes_first_and_better_models_are_said():
     assert len(said) == 3
 
 
+def test_a_better_model_has_one_line():
+    said = describe_choice(choice(ranked("near", 0.6, (-0.1, 0.2))))
+    assert [line.split(":")[0] for line in said] == ["Chosen", "Better here"]
+
+
 def test_no_better_than_a_constant():
     assert "constant prediction" in describe_choice(choice(interval=(-0.1, 0.6)))[-1]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from kernelweave._summary import (
     is_approximate,
     is_vacuous,
     relative_landmark_gap,
+    show_number,
     weight_names,
     weight_noun,
 )
@@ -21,13 +23,16 @@ from kernelweave._text import clip
 from .terminal import NAME, NUMBER, print_table, shown, write_message
 
 _SHOWN = 12  # kernels or rules in a table
+_DECIDING, _LITTLE = 6, 0.02  # columns of a short table, and their share of the largest importance
 _LEAST = 20  # letters of a text before it is broken
+IMPORTANCE = ("importance", "standard error")  # titles of the columns of a table
 _KERNEL = 120  # letters of the name of a kernel, some of which are products of others
 _RULE = 600  # letters of a rule, whose conditions are shortened one by one
 
 
-def summarize(model: Any) -> dict[str, Any]:
-    """Return what an estimator has learned, ready for JSON."""
+def summarize(model: Any, record: Any = None) -> dict[str, Any]:
+    """Return what an estimator has learned, ready for JSON; ``record`` is that of its fit."""
+    known = None if record is None else record.importance
     classes, gap = getattr(model, "classes_", None), getattr(model, "duality_gap_", np.inf)
     return {
         "estimator": type(model).__name__,
@@ -35,6 +40,7 @@ def summarize(model: Any) -> dict[str, Any]:
         "C": _optional(model, "C"),
         "classes": None if classes is None else [_plain(label) for label in classes],
         **(_rules if has_aspect(model, "rules") else _kernels)(model),
+        "importance": None if known is None else asdict(known),
         "column_weights": _column_weights(model),
         "objective": _known(model.objective_),
         "lower_bound": _known(model.objective_ - gap),
@@ -180,15 +186,52 @@ def warn_unless_converged(summary: dict[str, Any]) -> None:
 
 
 def print_weights(console: Any, summary: dict[str, Any]) -> None:
-    """Print a table of the rules or kernels with the largest weights."""
+    """Print a table of the rules or kernels with the largest weights.
+
+    Of columns in a learned metric, importance is printed where it is known.
+    """
+    if summary.get("weights_of") == "column" and summary["importance"]:
+        return
     (print_rules if "rules" in summary else print_kernels)(console, summary)
+
+
+def print_importance(console: Any, known: dict[str, Any]) -> None:
+    """Print the columns that decide, as the page about a model lists them."""
+    means = known["means"]
+    n = sum(mean > _LITTLE * means[0] for mean in means[:_DECIDING]) if means else 0
+    if not n:
+        return
+    lines = [
+        (name, *show_importance(mean, error))
+        for name, mean, error in zip(known["names"], means, known["errors"], strict=True)
+    ]
+    print_table(console, ["column", *IMPORTANCE], lines[:n], most=NAME)
+    console.print(
+        importance_remark(known["quantity"], "", known["n_rows"], known["n_columns"] - n),
+        soft_wrap=True,
+    )
+
+
+def show_importance(mean: float, error: float) -> tuple[str, str]:
+    """Return the importance of a column and its standard error, without exponents."""
+    return show_number(float(f"{mean:.3g}")), show_number(float(f"{error:.2g}"))
+
+
+def importance_remark(quantity: str, whose: str, n_rows: int, n_others: int) -> str:
+    """Return what importance is, and how many columns, kernels or rules have less of it."""
+    others = f" {count(n_others, 'other')} changed it less." if n_others else ""
+    return f"Importance: mean change of the {quantity}{whose} over {count(n_rows, 'row')}.{others}"
+
+
+def _is_metric(summary: dict[str, Any]) -> bool:
+    return bool(summary["weights_of"] == "column" and summary["column_weights"])
 
 
 def print_kernels(console: Any, summary: dict[str, Any]) -> None:
     """Print a table of the kernels with the largest weights."""
     kernels, total = summary["kernels"], sum(k["weight"] for k in summary["kernels"])
     noun = summary["weights_of"]
-    named = [noun, "weight"]
+    named = [noun, "metric weight" if _is_metric(summary) else "weight"]
     lines = [[k["kernel"], f"{k['weight']:.4g}"] for k in kernels[:_SHOWN]]
     # The weights of columns are their contributions.
     if kernels and kernels[0]["contribution"] is not None and noun != "column":
@@ -201,6 +244,8 @@ def print_kernels(console: Any, summary: dict[str, Any]) -> None:
         share = sum(k["weight"] for k in kernels[:_SHOWN]) / total
         kept += f"; the {_SHOWN} heaviest above carry {share:.0%} of the weight"
     console.print(f"{kept}.", soft_wrap=True)
+    if _is_metric(summary):
+        console.print("Metric weights are no importance; kernelweave explain gives that.")
 
 
 def print_rules(console: Any, summary: dict[str, Any], limit: int = _SHOWN) -> None:

@@ -127,8 +127,12 @@ def _seen(model: Any, record: Any, frame: Any, targets: tuple[str, ...]) -> list
     seen = count_seen(model, record.row_hashes, known, known[targets[0]])
     if not seen:
         return []
-    many = "All rows" if seen == len(known) else f"{seen} of the {len(known)} rows"
-    return [f"Warning: {many} are rows that the model was fitted to, so scores are too good."]
+    many = (
+        "All rows are rows" if seen == len(known) else f"{seen} of the {len(known)} rows are rows"
+    )
+    if seen == 1 < len(known):
+        many = f"1 of the {len(known)} rows is a row"
+    return [f"Warning: {many} that the model was fitted to, so scores are too good."]
 
 
 def _write_page(

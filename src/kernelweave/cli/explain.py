@@ -111,31 +111,29 @@ def _as_json(found: Any, rows: list[int], args: Any) -> dict[str, Any]:
 
 def _print_importance(console: Any, found: Any, args: Any) -> None:
     """Print the players with the largest values on average."""
+    from .console import IMPORTANCE, importance_remark, show_importance
+
     means, errors = found.mean_sizes()
     n_outputs = len(found.output_names)
     means, errors = (array.reshape(-1, n_outputs) for array in (means, errors))
     order = (-means.sum(axis=1)).argsort(kind="stable")[: args.top]
     lines: list[tuple[str, ...]]
     if n_outputs == 1:
-        names = [args.by, "mean change", "standard error"]
+        names = [args.by, *IMPORTANCE]
         lines = [
-            (found.feature_names[k], f"{means[k, 0]:.3g}", f"{errors[k, 0]:.2g}") for k in order
+            (found.feature_names[k], *show_importance(means[k, 0], errors[k, 0])) for k in order
         ]
     elif NUMBER * n_outputs + _LEAST <= console.width:
         names = [args.by, *(shown(name, 24) for name in found.output_names)]
         lines = [(found.feature_names[k], *(f"{value:.3g}" for value in means[k])) for k in order]
     else:
-        names = [args.by, "mean change"]
+        names = [args.by, IMPORTANCE[0]]
         lines = [(found.feature_names[k], f"{means[k].mean():.3g}") for k in order]
     print_table(console, names, lines, most=NAME)
     whose = f" for {shown(found.output_names[0], NAME)}" if found.quantity == "decision" else ""
     whose = whose if n_outputs == 1 else " of each class" if found.quantity == "decision" else ""
     more = len(found.feature_names) - len(order)
-    others = f" {more} more change it less." if more else ""
-    console.print(
-        f"Mean change of the {found.quantity}{whose} over {len(found)} rows.{others}",
-        soft_wrap=True,
-    )
+    console.print(importance_remark(found.quantity, whose, len(found), more), soft_wrap=True)
 
 
 def _print_rows(console: Any, found: Any, rows: list[int], top: int) -> None:

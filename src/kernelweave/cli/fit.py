@@ -37,7 +37,6 @@ _METHODS = [
 ]
 
 _MOST_PEOPLE = 12  # annotators that are shown
-_LITTLE, _MOST = 0.02, 6  # weight of a column, and number of columns, that are shown
 _SCORES = ["auto", "log_loss", "roc_auc", "accuracy", "balanced_accuracy", "r2", "absolute_error"]
 
 _HELP = """\
@@ -199,7 +198,7 @@ def fit(args: Any) -> int:
     if page is not None:
         X, y = found.problem.X, found.problem.y
         write(found.model, page, X, y, cv=None, record=record)
-    summary, problem = summarize(found.model[-1]), found.problem
+    summary, problem = summarize(found.model[-1], record), found.problem
     report = {
         "file": args.file,
         "model": str(out),
@@ -310,7 +309,7 @@ def _print(
     console: Any, report: dict[str, Any], table: tuple[list[str], list[list[str]]] | None
 ) -> None:
     """Print what was chosen, against what, then notes, and what the model consists of."""
-    from .console import model_facts, print_weights
+    from .console import model_facts, print_importance, print_weights
 
     console.print(_subject(report), soft_wrap=True)
     for line in report["verdict"]:
@@ -320,6 +319,8 @@ def _print(
     print_notes(console, report["warnings"], "Warning")
     print_notes(console, report["notes"])
     facts = []
+    if report["importance"]:
+        print_importance(console, report["importance"])
     if report["annotators"]:
         _print_annotators(console, report["annotators"])
     elif report["method"] not in ("auto", "metric", "linear", "svm"):
@@ -329,10 +330,6 @@ def _print(
         tried = zip(search["values"], search["losses"], strict=True)
         listed = ", ".join(f"{C:g}: {loss:.4g}" for C, loss in tried)
         facts.append(("C", f"{search['C']:g}, by the loss of {search['scoring']} ({listed})"))
-    if report["column_weights"]:
-        top = [item for item in report["column_weights"].items() if item[1] >= _LITTLE][:_MOST]
-        said = ", ".join(f"{shown(name, 40)} {weight:.0%}" for name, weight in top)
-        facts.append(("columns that matter", said))
     facts += _sure_facts(report)
     facts.append(("model", f"{report['model']} (fitted to {report['fitted_rows']} rows)"))
     if report["report"]:

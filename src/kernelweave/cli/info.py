@@ -9,8 +9,8 @@ from .commands import command, model_argument, output_options
 from .terminal import open_console, print_facts, shown, write_json
 
 _HELP = """\
-Reads the model file only: which kernels were kept, how close to the optimum the fit stopped, what
-columns it needs.
+Reads the model file only: which columns decide, which kernels were kept, how close to the optimum
+the fit stopped, what columns it needs.
 
 example:
   kernelweave info patients.kw --json"""
@@ -41,8 +41,11 @@ def info(args: Any) -> int:
         "standardized": table is not None and table.standardize,
         "columns": None if names is None else list(names),
         "n_columns": int(estimator.n_features_in_),
-        **(summarize_clusters if has_aspect(estimator, "clusters") else summarize)(estimator),
     }
+    if has_aspect(estimator, "clusters"):
+        report |= summarize_clusters(estimator)
+    else:
+        report |= summarize(estimator, about["record"])
     if args.json:
         return write_json(report)
     if not args.quiet:
@@ -51,7 +54,7 @@ def info(args: Any) -> int:
 
 
 def _print(console: Any, report: dict[str, Any]) -> None:
-    from .console import model_facts, print_weights
+    from .console import model_facts, print_importance, print_weights
 
     versions = ", ".join(f"{name} {version}" for name, version in report["made_by"].items())
     norm = report["norm"]
@@ -81,6 +84,8 @@ def _print(console: Any, report: dict[str, Any]) -> None:
     console.print(report["model"], soft_wrap=True)
     print_facts(console, facts)
     if not clustering:
+        if report["importance"]:
+            print_importance(console, report["importance"])
         print_weights(console, report)
 
 

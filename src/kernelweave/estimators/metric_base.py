@@ -58,7 +58,8 @@ class BaseMetricKernel(LeftOutRows, NotebookSummary, BaseEstimator):
         Share of the off-diagonal part of the gradient outer product that the metric keeps; 1 lets
         it follow oblique directions freely, 0 keeps it diagonal.
     shares : sequence of float
-        Shares of the product Laplacian, which follows the axes, to choose from.
+        Shares of the product Laplacian, which follows the axes, to choose from. ``(1.0,)``: that
+        alone, whose explanations are exact for any number of columns.
     widths : sequence of float
         Widths to choose from, in medians of the distances.
     select : "loo" or "cv"

@@ -12,6 +12,7 @@ import numpy as np
 from kernelweave._types import Bools, Floats, Indices
 
 MOST_ENUMERATED = 8  # players of which all coalitions are evaluated
+FEW_ENUMERATED = 4  # the same where a rough sample is enough, which more coalitions than these cost
 
 
 @lru_cache(maxsize=16)

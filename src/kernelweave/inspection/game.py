@@ -64,7 +64,8 @@ class Game:
     interactions : bool
         Whether pairs are asked for.
     n_permutations : int or None
-        Permutations of a sampler, where nothing else is possible; None: about 500.
+        Permutations of a sampler, where nothing else is possible; None: about 500. As many as
+        background rows, or fewer: see `explain`.
     random_state : int
         Seed of the sampler.
     """
@@ -80,6 +81,12 @@ class Game:
     interactions: bool = False
     n_permutations: int | None = None
     random_state: int = 0
+
+    @property
+    def walked(self) -> bool:
+        """Whether one permutation for each background row is enough."""
+        few = self.n_permutations is not None and self.n_permutations <= len(self.weights)
+        return few and self.value == "joint" and not self.interactions
 
 
 @dataclass(frozen=True)

@@ -29,6 +29,7 @@ from .tables import Mixer
 _LANES = 32  # terms that the core handles together
 _VANISHING = 1e-18  # value of a term, relative to its coefficient, that is below rounding
 _FACTORS = 1_000_000  # numbers in an array of factors
+_WALKED = 4_000_000  # numbers in an array of summands of walks
 _MIXED = 1_000_000  # entries of blocks between mixed rows and terms
 
 
@@ -186,7 +187,9 @@ class Board:
                 f"value: {self.game.value!r} needs kernels that are products or sums over columns, "
                 f"but {piece.name} compares {listed_names(names)} together; pass value='joint'."
             )
-        if len(piece.players) <= MOST_ENUMERATED:
+        if self.game.walked and piece.opaque[0].atom.walks is not None:
+            self._walk(piece)
+        elif len(piece.players) <= MOST_ENUMERATED:
             self._enumerate(piece, piece.players)
         elif len(hidden) <= MOST_ENUMERATED:
             self._play_hidden(piece, hidden)
@@ -316,6 +319,33 @@ class Board:
 
         for k, found in enumerate(run_each(of_row, range(len(self.rows)))):
             self.values[k][:, players] += found
+
+    def _walk(self, piece: Piece) -> None:
+        """Estimate the values of a piece by one permutation for each background row.
+
+        The permutations are the same for all rows, and every second one is the one before in
+        reverse. The ends of all walks are exact, so that values sum to the change.
+        """
+        (bound,), players, m = piece.opaque, piece.players, len(self.game.weights)
+        walks, rows = bound.atom.walks, take(bound.rows, self.rows)
+        assert walks is not None
+        random = np.random.default_rng(self.game.random_state)
+        drawn = [random.permutation(len(players)) for _ in range((m + 1) // 2)]
+        orders = [order[::step] for order in drawn for step in (1, -1)][:m]
+        columns = [bound.columns[player] for player in players]
+
+        def of_terms(some: slice) -> Floats:
+            terms, coef = take(bound.terms, some), piece.coef[some]
+            walk = walks(terms, coef, rows, bound.background, columns)
+            return np.stack([walk(t, order) for t, order in enumerate(orders)])
+
+        size = max(1, _WALKED // (len(players) * (len(rows) + m)))
+        inner = sum(run_each(of_terms, _blocks(piece.n_terms, size)))
+        last, first = piece.values([rows])[None], piece.values([bound.background])
+        for t, order in enumerate(orders):
+            chain = np.concatenate([np.broadcast_to(first[t], last.shape), inner[t], last])
+            self.values[:, t, np.array(players)[order]] += np.diff(chain, axis=0).swapaxes(0, 1)
+        self.n_permutations = max(self.n_permutations, m)
 
 
 def _blocks(n: int, size: int) -> list[slice]:

@@ -41,7 +41,7 @@ def attribute_kernels(terms: KernelTerms, game: Game) -> Shares:
             f"X: is sparse with {len(game.players)} columns, of which at most {_MOST_SPARSE} are "
             "explained one by one. Hint: group columns with by=."
         )
-    pieces = make_pieces(terms, X, Z, game.players)
+    pieces = make_pieces(terms, X, Z, game.players, walked=game.walked)
     _check_value(pieces, game)
     n_outputs = len(terms.intercept)
     constant = np.zeros((Z.shape[0], n_outputs)) + terms.intercept

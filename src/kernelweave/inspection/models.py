@@ -19,6 +19,7 @@ from kernelweave.errors import InputError, InputTypeError
 from kernelweave.estimators.terms import FunctionTerms, MemberTerms
 
 from .coalitions import (
+    FEW_ENUMERATED,
     MOST_ENUMERATED,
     Coalitions,
     Enumeration,
@@ -214,7 +215,7 @@ def attribute_function(terms: FunctionTerms, game: Game) -> Shares:
             "value='joint'."
         )
     n, m, n_players = game.rows.shape[0], len(game.weights), len(game.players)
-    exact = n_players <= MOST_ENUMERATED
+    exact = n_players <= (FEW_ENUMERATED if game.walked else MOST_ENUMERATED)
     if game.interactions and not exact:
         raise InputError(
             f"interactions: of more than {MOST_ENUMERATED} players are not possible for this "

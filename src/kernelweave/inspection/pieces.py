@@ -126,7 +126,9 @@ class Piece:
         return out
 
 
-def make_pieces(terms: KernelTerms, X: Any, Z: Any, players: Players) -> list[Piece]:
+def make_pieces(
+    terms: KernelTerms, X: Any, Z: Any, players: Players, *, walked: bool = False
+) -> list[Piece]:
     """Return the pieces of all terms of a model.
 
     Parameters
@@ -137,6 +139,8 @@ def make_pieces(terms: KernelTerms, X: Any, Z: Any, players: Players) -> list[Pi
         Rows explained and rows of the background, as kernels read them.
     players : Players
         Groups of columns. Columns of no player are those of one more, which never changes.
+    walked : bool
+        Whether kernels that can be updated as columns change are one piece each.
     """
     owner = players.owner(X.shape[1])
     owner[owner < 0] = len(players)
@@ -152,15 +156,19 @@ def make_pieces(terms: KernelTerms, X: Any, Z: Any, players: Players) -> list[Pi
             tuple(kernel.prepare_once(X, at_rows) for kernel in kernels),
             tuple(kernel.prepare_once(Z, at_background) for kernel in kernels),
         )
-        for monomial in _monomials(term):
+        for monomial in _monomials(term, walked):
             bound = [_bind(atom, sides, X, owner) for atom in monomial.atoms]
             found.append(_piece(bound, monomial, term))
     return found
 
 
-def _monomials(term: KernelTerm) -> Monomials:
+def _monomials(term: KernelTerm, walked: bool) -> Monomials:
     """Return the product of the kernels of a term, or their values where it has too many parts."""
     kernels = [kernel for kernel, _ in term.factors]
+    if walked and len(kernels) == 1:
+        whole = kernels[0].opaque()
+        if whole[0].atoms[0].walks is not None:
+            return tuple(item.moved(0) for item in whole)
     return (
         multiply(_moved(kernel.monomials() for kernel in kernels))
         or multiply(_moved(kernel.opaque() for kernel in kernels))

@@ -42,6 +42,9 @@ class Atom:
     # Whether columns of prepared rows may be replaced one by one; otherwise those of the table.
     mixable: bool = True
     prepare: Callable[[Any], Any] | None = None  # prepares the rows of a table for ``whole``
+    # ``walks(terms, coef, rows, starts, columns)`` returns ``walk(start, order)``: the sums over
+    # terms as the columns of a start give way to those of the rows, group by group.
+    walks: Callable[..., Callable[[int, Indices], Floats]] | None = None
 
     def moved(self, place: int) -> Atom:
         """Return this atom with its rows inside a tuple."""

@@ -169,7 +169,7 @@ def plot_importance(attributions: Attributions, ax: Any = None, max_players: int
     ax.set_yticks(at, names, fontsize=9 if len(shown) <= 12 else 8)
     ax.set_ylim(len(shown) - 0.4, -0.6)
     ax.margins(x=0.12)
-    ax.set_xlabel("mean change (lines: standard errors)" if beside else "mean change")
+    ax.set_xlabel("importance (lines: standard errors)" if beside else "importance")
     if len(outputs) > 1:
         ax.legend(frameon=False, fontsize=8, loc="lower right")
     more = f"\nthe {len(shown)} largest of {len(order)}" if len(shown) < len(order) else ""

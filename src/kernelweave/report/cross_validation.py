@@ -166,14 +166,14 @@ def measure(
 
 def _refuse(estimator: Any, X: Any, y: Any, cv: Any) -> str:
     """Return the reason why nothing can be measured; empty if it can."""
+    if X is not None and has_aspect(estimator, "annotators"):
+        return "the answers of annotators are no truth to score against"
     if X is None or y is None:
-        return "no data were given with the model"
+        return "no data were given with the model" if X is None else "no target was given"
     if cv is None:
         return "cross-validation was left out (cv=None)"
     if estimator._declaration.learns == "clusters":
         return "clusters belong to the rows they were found in, so there is nothing to hold out"
-    if has_aspect(estimator, "annotators"):
-        return "the answers of annotators are no truth to score against"
     if hasattr(estimator, "tasks_"):
         return "the model was fitted with tasks, which cross-validation cannot pass on"
     if estimator._declaration.learns == "pairs" and _is_graph(estimator.setting_):

@@ -13,7 +13,7 @@ from sklearn.base import is_classifier, is_regressor
 from kernelweave._summary import count, largest, listed, weight_noun
 from kernelweave._text import clip
 from kernelweave._validation import is_frame
-from kernelweave.inspection.coalitions import MOST_ENUMERATED
+from kernelweave.inspection.coalitions import FEW_ENUMERATED, MOST_ENUMERATED
 from kernelweave.inspection.models import last_step
 from kernelweave.io import Importance
 
@@ -33,6 +33,8 @@ _ROWS, _LEAST_ROWS = 200, 20  # rows explained
 _BACKGROUND, _SAMPLED = 200, 40  # rows to compare with; where values are sampled
 _SHAPE_ROWS = 60  # rows over which shape functions are averaged
 _WORK = 5e8  # operations that importance may take: a quarter of a second, more or less
+_WALKED = 40  # background rows of a learned metric
+_WALK_WORK = 1e8  # its steps times terms: half a second
 _PAIR_WORK = 2e8  # the same for pairs, which are left out of slow models
 _PAIR_ROWS = 27_000.0  # predictions that pairs take: 15 pairs, 36 points, 50 rows
 _NODES = 4.0  # operations for each term and column where these are products or sums
@@ -237,7 +239,14 @@ def _affordable(model: Any, X: Any) -> _Sizes:
     columns that is looked at; of a sum of products over columns it is that of a quadrature.
     """
     estimator, d = last_step(getattr(model, "best_estimator_", model)), int(X.shape[1])
-    sampled, few = _is_sampled(estimator), d <= MOST_ENUMERATED
+    if estimator._declaration.learns == "metric":
+        # Rows and the background have about the same share in the error of importance.
+        pairs = _WALK_WORK / (_n_terms(estimator) * d)
+        n_background = int(np.clip(np.sqrt(pairs), _LEAST_ROWS, _WALKED))
+        n_rows = int(np.clip(pairs / n_background, _LEAST_ROWS, _ROWS))
+        return _Sizes(n_rows, n_background, n_background)
+    members = estimator._declaration.learns == "members"
+    sampled, few = _is_sampled(estimator), d <= (FEW_ENUMERATED if members else MOST_ENUMERATED)
     if sampled:
         work = _prediction_work(estimator, d) * (2.0**d if few else 2.0 * (d + 1))
     else:
@@ -246,7 +255,7 @@ def _affordable(model: Any, X: Any) -> _Sizes:
     pairs = _WORK / work  # of rows and background rows
     n_background = int(np.clip(np.sqrt(pairs), _LEAST_ROWS, _SAMPLED if sampled else _BACKGROUND))
     n_rows = int(np.clip(pairs / n_background, _LEAST_ROWS, _ROWS))
-    return _Sizes(n_rows, n_background, 2 * n_background if sampled and not few else None)
+    return _Sizes(n_rows, n_background, n_background if sampled and not few else None)
 
 
 def _fast_enough(model: Any, X: Any) -> bool:
@@ -269,7 +278,7 @@ def _n_terms(estimator: Any) -> float:
 
 def _is_sampled(estimator: Any) -> bool:
     """Return whether mixed rows are predicted, because the model is no sum of known parts."""
-    if estimator._declaration.learns in ("metric", "members"):
+    if estimator._declaration.learns == "members":
         return True
     if not getattr(estimator, "paths_", True):
         return True

@@ -43,7 +43,8 @@ def section(subject: Subject) -> Section | None:
         "by_gradient": model._declaration.learns == "metric",
         "extra": list(extra),
     }
-    return Section("kernels", f"{word.capitalize()} weights", values)
+    noun = "metric" if values["by_gradient"] else word
+    return Section("kernels", f"{noun.capitalize()} weights", values)
 
 
 def in_words(word: str, used: int, offered: int, weights: Any) -> str:

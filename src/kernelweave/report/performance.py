@@ -88,7 +88,7 @@ def _compared(record: FitRecord) -> Table:
     fewer = any(one.same_rows is not None for one in record.models)
     has_verdicts = any(one.verdict for one in record.models)
     columns = [text_column("model"), *(Column(title_of(name)) for name in names), Column("rows")]
-    columns += [Column("this model on the same rows")] if fewer else []
+    columns += [Column("this model on these")] if fewer else []
     by = "" if record.compared_by is None else f", by {title_of(record.compared_by)}"
     columns += [text_column(f"against this model{by}")] if has_verdicts else []
     rows = []

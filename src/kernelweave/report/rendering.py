@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from jinja2 import Environment
 
 TEMPLATES = Path(__file__).parent / "templates"
+_BREAKS = re.compile("(?<=_)|(?<=[a-z])(?=[A-Z])")
 
 
 @dataclass(frozen=True)
@@ -56,8 +58,9 @@ def environment() -> Environment:
         return value if isinstance(value, Markup) else visible(value, lines=True)
 
     def breakable(text: Any) -> Markup:
-        # Names of columns are broken after an underscore before they are broken anywhere.
-        return Markup(str(escape(shown(text))).replace("_", "_<wbr/>"))
+        # Names of columns are broken after an underscore and before a capital letter, before they
+        # are broken anywhere.
+        return Markup(_BREAKS.sub("<wbr/>", str(escape(shown(text)))))
 
     made = Environment(
         loader=FileSystemLoader(TEMPLATES),

@@ -16,7 +16,7 @@ from .charts import Axis, Chart, Interval, linear
 _LEVELS = 6  # categories of a shape function
 _RUG = 60  # rows marked below a shape function
 _DATES = 4  # ticks of an axis of dates
-_TICKS = 12  # letters below a small chart
+_TICKS = 10  # letters below a small chart
 _MARGIN = 27.0  # per cent of the width of a small chart, for numbers
 
 

@@ -25,11 +25,11 @@ _LEAST_ROWS = 20  # rows that can be compared with each other
 _MOST_ROWS = 200  # behind the importance of columns
 _TRIED = 50  # rows on which the steps of a pipeline are tried
 
-# Where columns are compared together, every mixed row is predicted: about a tenth of a second a row
-# with these numbers, and a few per cent of error in values, which are then averaged over rows.
-_SAMPLED_ROWS = 50
+# Where columns are compared together, every mixed row is predicted: a hundredth (learned metrics)
+# to a tenth of a second a row with these numbers, and a few per cent of error in values, which are
+# then averaged over rows.
+_SAMPLED_ROWS = 100
 _SAMPLED_BACKGROUND = 100
-_PERMUTATIONS = 200
 _SINGLE = 20  # rows up to which all of the background is used all the same
 
 
@@ -56,7 +56,7 @@ def explain_table(
         Which rows to explain, from 0; all by default.
     every : bool
         Whether to explain all rows, or some that are enough for the importance of columns, spread
-        evenly: 200, or 50 where the model compares columns together.
+        evenly: 200, or 100 where the model compares columns together.
     by : {"column", "source", "kernel", "rule"}
         The players.
 
@@ -83,6 +83,7 @@ def explain_table(
         return part if named else part.to_numpy(dtype=np.float64)
 
     cheap = by != "column" or _is_cheap(model, given(frame))
+    rough = rows is None and not every  # importance alone, for which a few permutations are enough
     if rows is None:
         most = len(frame) if every else _MOST_ROWS if cheap else _SAMPLED_ROWS
         rows = even_rows(len(frame), most).tolist()
@@ -95,7 +96,7 @@ def explain_table(
     permutations = None
     if not cheap and len(rows) > _SINGLE:
         behind = behind.iloc[even_rows(len(behind), _SAMPLED_BACKGROUND)]
-        permutations = _PERMUTATIONS
+        permutations = len(behind) if rough else 2 * len(behind)
     found = explain(
         model,
         given(frame.iloc[list(rows)]),

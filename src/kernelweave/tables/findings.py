@@ -9,6 +9,9 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from kernelweave._summary import show_number
+from kernelweave._text import visible
+
 from .evaluation import Difference, Evaluation, Score
 from .measures import MEASURES
 
@@ -37,9 +40,14 @@ def describe_evaluation(found: Evaluation) -> list[str]:
     """Return the answer first: how good, beside a constant, how far to trust probabilities."""
     score = found.score()
     lines = [f"{_stated(score)}{_beside_constant(score)}"]
-    if (bins := found.reliability) is not None and found.n_rows >= 2 * len(bins.counts):
-        said = f"calibration error {bins.error:.3f}"
-        chance = f"up to {bins.tolerated:.3f} is chance on so many rows"
+    present = [part.label for part in found.class_scores if part.n_rows]
+    if len(found.class_scores) > 1 and len(present) == 1:  # which calibration cannot be seen from
+        if np.isnan(score.value):
+            lines = [f"{_stated(score)}, which all have the class {visible(present[0])}."]
+    elif (bins := found.reliability) is not None and found.n_rows >= 2 * len(bins.counts):
+        digits = 3 if f"{bins.error:.3f}" != f"{bins.tolerated:.3f}" else 5
+        said = f"calibration error {bins.error:.{digits}f}"
+        chance = f"up to {bins.tolerated:.{digits}f} is chance on so many rows"
         if bins.error <= bins.tolerated:
             lines.append(f"Probabilities can be taken as they are: {said} ({chance}).")
         else:
@@ -178,7 +186,7 @@ def coverage_table(found: Evaluation) -> TextTable:
         if sets:
             line += [f"{part.size:.2f} of {part.beside:.0f}", f"{part.empty:.1%}"]
         elif part.kind == "interval":
-            line += [f"{part.size:.4g}", f"{part.beside:.4g}"]
+            line += [show_number(part.size), show_number(part.beside)]
         else:
             line += ["", ""]
         rows.append(line)
@@ -288,14 +296,15 @@ def describe_residuals(found: Evaluation) -> list[tuple[str, str]]:
     if part is None:
         return []
     errors = part.actual - part.predicted
-    half = float(np.quantile(np.abs(errors), 0.5))
-    low, high = part.quantiles[0.05], part.quantiles[0.95]
+    ends = float(np.quantile(np.abs(errors), 0.5)), part.quantiles[0.05], part.quantiles[0.95]
+    half, low, high = map(show_number, ends)
     facts = [
-        ("errors", f"half are within {half:.4g}; 90% from {low:.4g} to {high:.4g}"),
-        ("mean error", f"{part.mean:+.4g} (true less predicted)"),
+        ("errors", f"half are within {half}; 90% from {low} to {high}"),
+        ("mean error", f"{show_number(part.mean)} (true less predicted)"),
     ]
     worst = [
-        f"row {part.rows[k]} (is {part.actual[k]:.4g}, predicted {part.predicted[k]:.4g})"
+        f"row {part.rows[k]} (is {show_number(part.actual[k])}, predicted "
+        f"{show_number(part.predicted[k])})"
         for k in part.largest(_LARGEST)
     ]
     return [*facts, ("largest errors", ", ".join(worst))]

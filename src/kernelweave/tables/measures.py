@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from kernelweave._summary import show_number
 from kernelweave._types import Bools, Floats, Indices
 
 Evaluator: TypeAlias = Callable[[Floats], Floats]
@@ -37,7 +38,7 @@ class Measure:
             return "-"
         if self.percent:
             return f"{value:.1%}"
-        return f"{value:.4g}" if self.name in _UNITS else f"{value:z.3f}"
+        return show_number(value) if self.name in _UNITS else f"{value:z.3f}"
 
 
 MEASURES = {

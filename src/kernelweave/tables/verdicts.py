@@ -25,7 +25,7 @@ def describe_choice(choice: Choice) -> list[str]:
     score = show_score(measure, first.scores[measure])
     lines = [f"Chosen: {first.name}{scale}. {TITLES[measure]} {score}{interval} on rows left out."]
     able = [other for other in choice.ranking[1:] if other.written]
-    if able:
+    if able and able[0].behind[0] >= 0:  # better ones have a line of their own
         lines.append(f"Next best: {_beside(choice, able[0])}.")
     return [*lines, *doubt_choice(choice)]
 
