@@ -8,10 +8,10 @@ kernel and ``A = sum_k r_k |coef_k|``, an objective may be wrong by ``ROUNDING``
 
 the first-order change of losses and norm when each term of their sums is wrong by its own size
 times ``ROUNDING``. Nystroem features are single precision: their sums may be wrong by ``SINGLE``
-times the norms of row and function, in place of ``ROUNDING``. A kernel value may be wrong by ``KERNEL sqrt(k(x, x) k(z, z))``, so that
-predictions may be wrong by ``KERNEL r_i A + ROUNDING |b|``. An upper bound
-of the optimum is always the objective of an explicit function, in long double: that a conic solver
-is inaccurate makes it larger, and never makes a true claim look false.
+times the norms of row and function, in place of ``ROUNDING``. A kernel value may be wrong by
+``KERNEL sqrt(k(x, x) k(z, z))``, so that predictions may be wrong by ``KERNEL r_i A + ROUNDING
+|b|``. An upper bound of the optimum is always the objective of an explicit function, in long
+double: that a conic solver is inaccurate makes it larger, and never makes a true claim look false.
 """
 
 import copy

@@ -188,7 +188,9 @@ def _expected(kernel, A, B):
         values, shares = kernel.distributions[j]
         like = np.array(values, dtype=object if isinstance(values[0], str) else float)
         p, gaps = np.array(shares, dtype=REAL), [_is_gap(side) for side in (left, right)]
-        sides = [np.where(gap, like[0], side) for gap, side in zip(gaps, (left, right), strict=True)]
+        sides = [
+            np.where(gap, like[0], side) for gap, side in zip(gaps, (left, right), strict=True)
+        ]
         sides = [side.astype(like.dtype) for side in sides]
         one = _one_column(inner, j, *sides)
         one[gaps[0]] = p @ _one_column(inner, j, like, sides[1])

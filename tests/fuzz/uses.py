@@ -88,9 +88,7 @@ def _rounding(instance, model):
     support = _pick(instance.fit["X"], model.support_)
     if not len(model.support_):
         return 0.0
-    roots = [
-        np.sqrt(np.maximum(np.diagonal(model.kernel(X)), 0)) for X in (instance.new, support)
-    ]
+    roots = [np.sqrt(np.maximum(np.diagonal(model.kernel(X)), 0)) for X in (instance.new, support)]
     return KERNEL * roots[0].max() * float((np.abs(model.dual_coef_) @ roots[1]).max())
 
 
