@@ -18,6 +18,9 @@ from scipy.linalg.lapack import dpotri, dpotrs
 from kernelweave._linalg import factor_upper, restore_upper
 from kernelweave._types import Floats, Stored
 from kernelweave.banks import KernelOperator
+from kernelweave.banks.kernel_sum import gram_product
+
+from .smo import MAX_FREE
 
 _RAISED = (1e-14, 1e-11, 1e-8, 1e-5)  # shares by which a diagonal is raised in turn
 
@@ -26,10 +29,16 @@ _RAISED = (1e-14, 1e-11, 1e-8, 1e-5)  # shares by which a diagonal is raised in 
 class IterativeOptions:
     """Tunable numbers of `IterativeSystem`, chosen by hand."""
 
+    least_rows: int = 800  # from which it is quicker than factors of the matrix, and up to
+    most_curved: float = 0.01  # mean of the curvature times the diagonal, in rows; steps grow there
     tol: float = 1e-2  # relative residual: enough for a step
     max_steps: int = 200
-    rank: int = 500  # of the preconditioner, all outputs together,
-    least_rank: int = 100  # and of one
+    rows_per_rank: int = 16  # rank of the preconditioner: rows over this, for every output,
+    least_rank: int = 100  # at least,
+    most_rank: int = 500  # and at most
+
+
+_ITERATIVE = IterativeOptions()
 
 
 class CurvedSystem(ABC):
@@ -47,9 +56,12 @@ class CurvedSystem(ABC):
         Whether coefficients sum to zero.
     """
 
+    is_exact = True  # up to rounding
+
     def __init__(self, K: KernelOperator, weights: Floats, coupled: bool, intercept: bool) -> None:
         self.K, self.weights, self.coupled, self.intercept = K, weights, coupled, intercept
         self.factor: tuple[Floats, bool]
+        self.Z: Floats | None = None
 
     @abstractmethod
     def apply(self, V: Floats) -> Floats:
@@ -175,9 +187,11 @@ class LowRankSystem(CurvedSystem):
 class IterativeSystem(CurvedSystem):
     """By conjugate gradients on ``B = I + L'K L`` with ``W = L L'``, for steps on many rows.
 
-    The preconditioner is the same matrix with the Nystroem approximation of K by evenly spaced
-    rows, which has its largest eigenvalues.
+    The preconditioner is the same matrix with the Nystroem approximation ``Z Z'`` of K by evenly
+    spaced rows, which has its largest eigenvalues.
     """
+
+    is_exact = False
 
     def __init__(
         self,
@@ -185,19 +199,15 @@ class IterativeSystem(CurvedSystem):
         weights: Floats,
         coupled: bool,
         intercept: bool,
-        options: IterativeOptions = IterativeOptions(),
+        Z: Floats | None = None,
+        options: IterativeOptions = _ITERATIVE,
     ) -> None:
         super().__init__(K, weights, coupled, intercept)
         self.options, self.gram = options, K.dense()
         n, n_outputs = weights.shape
-        rank = min(n, max(options.least_rank, options.rank // n_outputs))
-        some = np.linspace(0, n - 1, rank, dtype=np.intp)
-        corner = K.block(some, some)
-        corner[np.diag_indices_from(corner)] += 1e-6 * np.trace(corner) / rank
-        root = factor_positive(corner)[0]
-        self.Z = scipy.linalg.solve_triangular(
-            root, self.gram[some].astype(np.float64), lower=True, check_finite=False
-        ).T
+        most = min(n // options.rows_per_rank, options.most_rank // n_outputs)
+        rank = min(n, max(options.least_rank, most))
+        self.Z = _nystroem(K, rank) if Z is None else Z
         self.factor = self._inner_factor(self.Z)
 
     def apply(self, V: Floats) -> Floats:
@@ -222,7 +232,7 @@ class IterativeSystem(CurvedSystem):
     def _times(self, V: Floats) -> Floats:
         """Multiply by the matrix as it is stored: enough for a step."""
         flat = V.reshape(len(V), -1).astype(self.gram.dtype, copy=False)
-        return np.asarray(self.gram @ flat, dtype=np.float64).reshape(V.shape)
+        return gram_product(self.gram, flat).astype(np.float64, copy=False).reshape(V.shape)
 
     def _precondition(self, V: Floats) -> Floats:
         solved = self._solve_inner(np.tensordot(self.Z, self._root(V), axes=(0, 0)))
@@ -237,6 +247,16 @@ class IterativeSystem(CurvedSystem):
         if transposed:
             return np.asarray(s * (V - (shares * V).sum(axis=1, keepdims=True)))
         return np.asarray(s * V - shares * (s * V).sum(axis=1, keepdims=True))
+
+
+def _nystroem(K: KernelOperator, rank: int) -> Floats:
+    """Return columns ``Z`` with ``Z Z'`` near K: its Nystroem approximation by some rows."""
+    some = np.linspace(0, K.n_samples - 1, rank, dtype=np.intp)
+    corner = K.block(some, some)
+    corner[np.diag_indices_from(corner)] += 1e-6 * np.trace(corner) / rank
+    root = factor_positive(corner)[0]
+    rows = K.dense()[some].astype(np.float64, copy=False)
+    return scipy.linalg.solve_triangular(root, rows, lower=True, check_finite=False).T
 
 
 def sample_rows(q: Floats, n_least: int, share: float) -> Floats:
@@ -273,8 +293,26 @@ def _solve(factor: tuple[Floats, bool], sides: Floats) -> Floats:
     return np.asarray(dpotrs(factor[0], sides, lower=factor[1])[0])
 
 
-def make_system(K: KernelOperator, weights: Floats, coupled: bool, intercept: bool) -> CurvedSystem:
-    """Return the cheapest system for a kernel: by few columns, or by factors of its matrix."""
+def make_system(
+    K: KernelOperator,
+    weights: Floats,
+    coupled: bool,
+    intercept: bool,
+    *,
+    before: CurvedSystem | None = None,
+    exact: bool = False,
+) -> CurvedSystem:
+    """Return the cheapest system for a kernel: few columns, factors of its matrix, or iterations.
+
+    Parameters
+    ----------
+    K, weights, coupled, intercept
+        As in `CurvedSystem`.
+    before : CurvedSystem, optional
+        Of the same kernel with other weights, whose preconditioner is used again.
+    exact : bool
+        Whether iterations are for more than `MAX_FREE` rows only.
+    """
     n, k = weights.shape
     Z = K.columns()
     if Z is not None:
@@ -283,4 +321,14 @@ def make_system(K: KernelOperator, weights: Floats, coupled: bool, intercept: bo
         low = (k * (k + 1) / 2 if coupled else k) * n * rank**2 + (k * rank) ** 3 / 6
         if low < (k * n**3 / 2 if coupled else k * n**3 / 6):
             return LowRankSystem(K, weights, coupled, intercept, Z)
+    if n > MAX_FREE or (not exact and _is_easy(K, weights)):
+        again = None if before is None else before.Z
+        return IterativeSystem(K, weights, coupled, intercept, again)
     return DenseSystem(K, weights, coupled, intercept)
+
+
+def _is_easy(K: KernelOperator, weights: Floats) -> bool:
+    """Whether conjugate gradients take few steps: the weights are small for so many rows."""
+    n = len(weights)
+    curved = float(weights.mean()) * float(K.diag().mean())
+    return n >= _ITERATIVE.least_rows and curved <= _ITERATIVE.most_curved * n
