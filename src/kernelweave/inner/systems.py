@@ -29,13 +29,14 @@ _RAISED = (1e-14, 1e-11, 1e-8, 1e-5)  # shares by which a diagonal is raised in 
 class IterativeOptions:
     """Tunable numbers of `IterativeSystem`, chosen by hand."""
 
-    least_rows: int = 800  # from which it is quicker than factors of the matrix, and up to
+    least_rows: int = 500  # from which it is quicker than factors of the matrix,
+    least_coupled: int = 250  # of which coupled outputs need more, and up to
     most_curved: float = 0.01  # mean of the curvature times the diagonal, in rows; steps grow there
-    tol: float = 1e-2  # relative residual: enough for a step
+    tol: float = 5e-3  # relative residual; with 1e-1, steps at large costs fail
     max_steps: int = 200
-    rows_per_rank: int = 16  # rank of the preconditioner: rows over this, for every output,
-    least_rank: int = 100  # at least,
-    most_rank: int = 500  # and at most
+    rank: float = 0.09  # of the preconditioner, in rows, times the root of the mean of the curvature
+    least_rank: int = 100  # for every output,
+    most_rank: int = 500  # and for all together, unless that is less
 
 
 _ITERATIVE = IterativeOptions()
@@ -87,9 +88,9 @@ class CurvedSystem(ABC):
         shares = self._shares()
         for o in range(n_outputs):
             for other in range(o + 1 if self.coupled else 0):
-                inner[o, :, other] = (Z.T * (-self.weights[:, o] * shares[:, other])) @ Z
+                inner[o, :, other] = _times_itself(Z, -self.weights[:, o] * shares[:, other])
                 inner[other, :, o] = inner[o, :, other]
-            inner[o, :, o] += (Z.T * self.weights[:, o]) @ Z
+            inner[o, :, o] += _times_itself(Z, self.weights[:, o])
         system = inner.reshape(n_outputs * rank, -1)
         system[np.diag_indices_from(system)] += 1.0
         return factor_positive(system)
@@ -106,8 +107,12 @@ class CurvedSystem(ABC):
         n, k = self.weights.shape
         out = self.apply(np.concatenate([V, np.broadcast_to(np.eye(k), (n, k, k))], axis=2))
         across = out[:, :, -k:]
-        # Singular along the sum of all outputs where these are coupled.
-        inverse = np.linalg.pinv(across.sum(axis=0), rcond=1e-12, hermitian=True)
+        total = across.sum(axis=0)
+        if self.coupled:
+            # Singular along the sum of all outputs, and exactly so after this.
+            total = total - total.mean(axis=0)
+            total = total - total.mean(axis=1, keepdims=True)
+        inverse = np.linalg.pinv(0.5 * (total + total.T), rcond=1e-12, hermitian=True)
         return out[:, :, :-k], across, inverse
 
     def projected(self, V: Floats) -> Floats:
@@ -205,9 +210,9 @@ class IterativeSystem(CurvedSystem):
         super().__init__(K, weights, coupled, intercept)
         self.options, self.gram = options, K.dense()
         n, n_outputs = weights.shape
-        most = min(n // options.rows_per_rank, options.most_rank // n_outputs)
-        rank = min(n, max(options.least_rank, most))
-        self.Z = _nystroem(K, rank) if Z is None else Z
+        wanted = int(options.rank * n * np.sqrt(_mean_curvature(K, weights)))
+        rank = min(n, max(options.least_rank, min(wanted, options.most_rank // n_outputs)))
+        self.Z = _nystroem(K, rank).astype(np.float32) if Z is None else Z
         self.factor = self._inner_factor(self.Z)
 
     def apply(self, V: Floats) -> Floats:
@@ -235,8 +240,10 @@ class IterativeSystem(CurvedSystem):
         return gram_product(self.gram, flat).astype(np.float64, copy=False).reshape(V.shape)
 
     def _precondition(self, V: Floats) -> Floats:
-        solved = self._solve_inner(np.tensordot(self.Z, self._root(V), axes=(0, 0)))
-        return V - self._root(np.tensordot(self.Z, solved, axes=(1, 0)), transposed=True)
+        single = self._root(V).astype(np.float32)
+        solved = self._solve_inner(np.tensordot(self.Z, single, axes=(0, 0)).astype(np.float64))
+        back = np.tensordot(self.Z, solved.astype(np.float32), axes=(1, 0))
+        return V - self._root(back, transposed=True)
 
     def _root(self, V: Floats, *, transposed: bool = False) -> Floats:
         """Return ``L V`` or ``L'V``; of coupled outputs ``L = diag(s) - w s' / sum(w)``."""
@@ -247,6 +254,11 @@ class IterativeSystem(CurvedSystem):
         if transposed:
             return np.asarray(s * (V - (shares * V).sum(axis=1, keepdims=True)))
         return np.asarray(s * V - shares * (s * V).sum(axis=1, keepdims=True))
+
+
+def _times_itself(Z: Stored, q: Floats) -> Stored:
+    """Return ``Z' diag(q) Z``."""
+    return np.asarray((Z.T * q.astype(Z.dtype, copy=False)) @ Z)
 
 
 def _nystroem(K: KernelOperator, rank: int) -> Floats:
@@ -321,14 +333,18 @@ def make_system(
         low = (k * (k + 1) / 2 if coupled else k) * n * rank**2 + (k * rank) ** 3 / 6
         if low < (k * n**3 / 2 if coupled else k * n**3 / 6):
             return LowRankSystem(K, weights, coupled, intercept, Z)
-    if n > MAX_FREE or (not exact and _is_easy(K, weights)):
+    if n > MAX_FREE or (not exact and _is_easy(K, weights, coupled)):
         again = None if before is None else before.Z
         return IterativeSystem(K, weights, coupled, intercept, again)
     return DenseSystem(K, weights, coupled, intercept)
 
 
-def _is_easy(K: KernelOperator, weights: Floats) -> bool:
+def _is_easy(K: KernelOperator, weights: Floats, coupled: bool) -> bool:
     """Whether conjugate gradients take few steps: the weights are small for so many rows."""
     n = len(weights)
-    curved = float(weights.mean()) * float(K.diag().mean())
-    return n >= _ITERATIVE.least_rows and curved <= _ITERATIVE.most_curved * n
+    least = _ITERATIVE.least_coupled if coupled else _ITERATIVE.least_rows
+    return n >= least and _mean_curvature(K, weights) <= _ITERATIVE.most_curved * n
+
+
+def _mean_curvature(K: KernelOperator, weights: Floats) -> float:
+    return float(weights.mean()) * float(K.diag().mean())
