@@ -154,7 +154,7 @@ MAPIE = {
 }
 
 
-@pytest.mark.parametrize("intervals, coverage", MAPIE)
+@pytest.mark.parametrize(("intervals", "coverage"), MAPIE)
 def test_intervals_are_those_of_mapie(intervals, coverage):
     t = np.arange(24)
     rows = np.column_stack([np.sin(1.7 * t), np.cos(0.9 * t * t)]).round(3)
@@ -205,7 +205,7 @@ def test_targets_may_be_moved_and_scaled():
     )
 
 
-@pytest.mark.parametrize("loss, C", [("quantile", 40.0), ("huber", 5.0)])
+@pytest.mark.parametrize(("loss", "C"), [("quantile", 40.0), ("huber", 5.0)])
 def test_intervals_scale_with_targets_cost_and_threshold(loss, C):
     """The Huber loss is a square near zero, so that its cost stays and its threshold does not."""
     plain = {"loss": loss, "intervals": "auto", "tol": 1e-8, "target_scale": None}

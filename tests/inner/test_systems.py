@@ -77,7 +77,7 @@ def test_iterations_agree_with_factors(coupled, intercept):
     np.testing.assert_allclose(found.direction(r, Kr, a), exact.direction(r, Kr, a), atol=1e-6)
 
 
-@pytest.mark.parametrize("loss, n_classes", [(Logistic(), 2), (Softmax(), 3)])
+@pytest.mark.parametrize(("loss", "n_classes"), [(Logistic(), 2), (Softmax(), 3)])
 def test_steps_that_iterations_spoil_are_repeated_with_factors(monkeypatch, loss, n_classes):
     X, y = _smooth_problem(60, n_classes)
     K = make_bank([RBF(1.0)], X).combine(np.ones(1))

@@ -15,6 +15,7 @@ from kernelweave._types import Floats, Indices
 from kernelweave._validation import StrOptions, fit_context
 from kernelweave.errors import InputError
 
+from .left_out_scores import check_margins
 from .metric_base import BaseMetricKernel
 from .metric_intervals import LeftOutIntervals, LeftOutSets, margins
 from .shared_docs import CLASSES, METRIC, SUPPORT, shared_attributes
@@ -194,6 +195,10 @@ class MetricKernelClassifier(LeftOutSets, ScoredByParts, ClassifierMixin, BaseMe
         Weights of the classes. "auto": where the rarer of two classes has less than a tenth of the
         rows, its squared errors count more, by the root of the ratio; probabilities still refer to
         classes as frequent as in the data.
+    margins : array of shape (n_left_out,), or None
+        For `predict_set`: the largest log-probability of another class less that of the true one,
+        of rows that models with metrics of their own left out; `kernelweave fit` sets it. None:
+        leave-one-out values with the metric held, whose sets are too small where rows are few.
     memory_limit : number of bytes, str such as "8GB", or None
         None: half of what is free.
     n_jobs : int or None
@@ -234,6 +239,7 @@ class MetricKernelClassifier(LeftOutSets, ScoredByParts, ClassifierMixin, BaseMe
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **BaseMetricKernel._parameter_constraints,
         "class_weight": [dict, StrOptions({"balanced", "auto"}), None],
+        "margins": ["array-like", None],
     }
 
     def __init__(
@@ -251,6 +257,7 @@ class MetricKernelClassifier(LeftOutSets, ScoredByParts, ClassifierMixin, BaseMe
         max_full: int = 20000,
         n_landmarks: int = 1000,
         class_weight: dict[Any, float] | str | None = "auto",
+        margins: Any = None,
         memory_limit: float | str | None = None,
         n_jobs: int | None = None,
         random_state: Any = 0,
@@ -274,6 +281,7 @@ class MetricKernelClassifier(LeftOutSets, ScoredByParts, ClassifierMixin, BaseMe
             verbose=verbose,
         )
         self.class_weight = class_weight
+        self.margins = margins
 
     @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
@@ -295,6 +303,7 @@ class MetricKernelClassifier(LeftOutSets, ScoredByParts, ClassifierMixin, BaseMe
         self : MetricKernelClassifier
             The fitted estimator.
         """
+        check_margins(self.margins)
         X = self._table(X)
         targets = class_targets(self, X, y, sample_weight)
         values = self._fit(X, self._with_rare_classes(targets))

@@ -10,6 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from contextlib import suppress
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import scipy.linalg
@@ -34,7 +35,9 @@ class IterativeOptions:
     most_curved: float = 0.01  # mean of the curvature times the diagonal, in rows; steps grow there
     tol: float = 5e-3  # relative residual; with 1e-1, steps at large costs fail
     max_steps: int = 200
-    rank: float = 0.09  # of the preconditioner, in rows, times the root of the mean of the curvature
+    rank: float = (
+        0.09  # of the preconditioner, in rows, times the root of the mean of the curvature
+    )
     least_rank: int = 100  # for every output,
     most_rank: int = 500  # and for all together, unless that is less
 
@@ -58,11 +61,11 @@ class CurvedSystem(ABC):
     """
 
     is_exact = True  # up to rounding
+    sketch: Stored | None = None  # columns of the preconditioner, if there is one
 
     def __init__(self, K: KernelOperator, weights: Floats, coupled: bool, intercept: bool) -> None:
         self.K, self.weights, self.coupled, self.intercept = K, weights, coupled, intercept
         self.factor: tuple[Floats, bool]
-        self.Z: Floats | None = None
 
     @abstractmethod
     def apply(self, V: Floats) -> Floats:
@@ -81,7 +84,7 @@ class CurvedSystem(ABC):
             out -= self._shares()[:, :, None] * out.sum(axis=1, keepdims=True)
         return np.asarray(out)
 
-    def _inner_factor(self, Z: Floats) -> tuple[Floats, bool]:
+    def _inner_factor(self, Z: Stored) -> tuple[Floats, bool]:
         """Factor ``I + Z'W Z``, by output."""
         n_outputs, rank = self.weights.shape[1], Z.shape[1]
         inner = np.zeros((n_outputs, rank, n_outputs, rank))
@@ -204,7 +207,7 @@ class IterativeSystem(CurvedSystem):
         weights: Floats,
         coupled: bool,
         intercept: bool,
-        Z: Floats | None = None,
+        Z: Stored | None = None,
         options: IterativeOptions = _ITERATIVE,
     ) -> None:
         super().__init__(K, weights, coupled, intercept)
@@ -212,7 +215,7 @@ class IterativeSystem(CurvedSystem):
         n, n_outputs = weights.shape
         wanted = int(options.rank * n * np.sqrt(_mean_curvature(K, weights)))
         rank = min(n, max(options.least_rank, min(wanted, options.most_rank // n_outputs)))
-        self.Z = _nystroem(K, rank).astype(np.float32) if Z is None else Z
+        self.sketch = self.Z = _nystroem(K, rank).astype(np.float32) if Z is None else Z
         self.factor = self._inner_factor(self.Z)
 
     def apply(self, V: Floats) -> Floats:
@@ -236,13 +239,13 @@ class IterativeSystem(CurvedSystem):
 
     def _times(self, V: Floats) -> Floats:
         """Multiply by the matrix as it is stored: enough for a step."""
-        flat = V.reshape(len(V), -1).astype(self.gram.dtype, copy=False)
+        flat: Any = V.reshape(len(V), -1).astype(self.gram.dtype, copy=False)
         return gram_product(self.gram, flat).astype(np.float64, copy=False).reshape(V.shape)
 
     def _precondition(self, V: Floats) -> Floats:
-        single = self._root(V).astype(np.float32)
-        solved = self._solve_inner(np.tensordot(self.Z, single, axes=(0, 0)).astype(np.float64))
-        back = np.tensordot(self.Z, solved.astype(np.float32), axes=(1, 0))
+        Z, single = self.Z, self._root(V).astype(np.float32)
+        solved = self._solve_inner(np.tensordot(Z, single, axes=(0, 0)).astype(np.float64))
+        back = np.tensordot(Z, solved.astype(np.float32), axes=(1, 0)).astype(np.float64)
         return V - self._root(back, transposed=True)
 
     def _root(self, V: Floats, *, transposed: bool = False) -> Floats:
@@ -334,7 +337,7 @@ def make_system(
         if low < (k * n**3 / 2 if coupled else k * n**3 / 6):
             return LowRankSystem(K, weights, coupled, intercept, Z)
     if n > MAX_FREE or (not exact and _is_easy(K, weights, coupled)):
-        again = None if before is None else before.Z
+        again = None if before is None else before.sketch
         return IterativeSystem(K, weights, coupled, intercept, again)
     return DenseSystem(K, weights, coupled, intercept)
 
