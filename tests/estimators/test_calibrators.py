@@ -8,6 +8,7 @@ from scipy.optimize import minimize
 from scipy.special import expit, log_softmax
 from sklearn.calibration import _SigmoidCalibration
 
+from kernelweave.estimators import calibrators
 from kernelweave.estimators.calibrators import Calibrator, fit_calibrator, fit_sigmoid
 
 RANDOM = np.random.default_rng(0)
@@ -23,6 +24,23 @@ def test_sigmoid_is_scikit_learns():
     theirs = _SigmoidCalibration().fit(F, ONES, sample_weight=np.ones(N))
     slope, bias = fit_sigmoid(F, ONES, np.ones(N))
     np.testing.assert_allclose(expit(slope * F + bias), theirs.predict(F), atol=1e-6)
+
+
+@pytest.mark.parametrize("seed", [44, 88, 91])
+def test_steps_end_where_values_cannot_tell_them_any_more(seed, monkeypatch):
+    """Rounding of the value made steps of no length look like progress, up to the limit."""
+    random = np.random.default_rng(seed)
+    decision = random.normal(size=135)
+    ones = (decision + random.normal(size=135) > 0) * 1.0
+    steps = []
+    monkeypatch.setattr(calibrators, "expit", lambda z: [steps.append(1), expit(z)][1])
+    slope, bias = fit_sigmoid(decision, ones, np.ones(135))
+    assert len(steps) <= 10
+    # The derivatives at the solution are zero.
+    targets = np.where(ones > 0, (ones.sum() + 1) / (ones.sum() + 2), 1 / (137 - ones.sum()))
+    error = expit(slope * decision + bias) - targets
+    assert abs(error.sum()) < 1e-10
+    assert abs(error @ decision) < 1e-10
 
 
 def test_integer_weights_are_repeated_rows():

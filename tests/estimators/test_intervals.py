@@ -128,6 +128,44 @@ def test_cross_validation_plus_is_a_refit_without_each_fold(loss):
     assert 0.6 < model.coverage_guarantee_ < 0.8
 
 
+# Intervals of MAPIE 1.6.0: CrossConformalRegressor(KernelRidge(alpha=0.2, kernel="rbf",
+# gamma=0.5 / 1.5**2), method="plus") with LeaveOneOut() and KFold(4).
+MAPIE = {
+    ("jackknife+", 0.5): [
+        [-0.028771182184782307, 0.559509356021981],
+        [0.9067697422509275, 1.5005893445408334],
+        [-0.0811536049237479, 0.512665997366158],
+    ],
+    ("jackknife+", 0.8): [
+        [-0.24292720689870956, 0.7560473949668461],
+        [0.7070020771215388, 1.7220500122406368],
+        [-0.3031087424586356, 0.6852021199632528],
+    ],
+    ("auto", 0.5): [
+        [0.030935001399917228, 0.6169991796348024],
+        [0.9390351440276221, 1.526221393531381],
+        [-0.13612421151222043, 0.5114231283861947],
+    ],
+    ("auto", 0.8): [
+        [-0.2186843459832144, 0.8100351194332391],
+        [0.6840605920223621, 1.7219131588352568],
+        [-0.2782079506743219, 0.674244840469971],
+    ],
+}
+
+
+@pytest.mark.parametrize(("intervals", "coverage"), MAPIE)
+def test_intervals_are_those_of_mapie(intervals, coverage):
+    t = np.arange(24)
+    rows = np.column_stack([np.sin(1.7 * t), np.cos(0.9 * t * t)]).round(3)
+    y = (rows[:, 0] ** 2 - rows[:, 1] + np.sin(5.0 * t) / 4).round(3)
+    fixed = {**FIXED, "loss": "square", "fit_intercept": False}  # C = 1 / alpha
+    cv = t // 6 if intervals == "auto" else None
+    model = kw.MKLRegressor([RBF(1.5)], intervals=intervals, calibration_cv=cv, **fixed)
+    found = model.fit(rows, y).predict_interval([[0.0, 0.0], [0.5, -1.0], [3.0, 2.0]], coverage)
+    np.testing.assert_allclose(found, MAPIE[intervals, coverage], rtol=0, atol=1e-10)
+
+
 def test_guaranteed_intervals_are_refits_with_their_own_scales():
     kernels = None  # default widths too
     model = kw.MKLRegressor(kernels, intervals="guaranteed", loss="square").fit(X, Y)
@@ -165,6 +203,16 @@ def test_targets_may_be_moved_and_scaled():
     np.testing.assert_allclose(
         large.predict_interval(NEW), 8.0 * eps.predict_interval(NEW), atol=0.1
     )
+
+
+@pytest.mark.parametrize(("loss", "C"), [("quantile", 40.0), ("huber", 5.0)])
+def test_intervals_scale_with_targets_cost_and_threshold(loss, C):
+    """The Huber loss is a square near zero, so that its cost stays and its threshold does not."""
+    plain = {"loss": loss, "intervals": "auto", "tol": 1e-8, "target_scale": None}
+    one = quiet(mkl(**plain, quantile=(0.1, 0.9), epsilon=0.2), X, Y)
+    more = quiet(mkl(**plain, quantile=(0.1, 0.9), epsilon=1.6, C=C), X, 8.0 * Y + 3.0)
+    expected = 8.0 * one.predict_interval(NEW) + 3.0
+    np.testing.assert_allclose(more.predict_interval(NEW), expected, atol=1e-2)
 
 
 def test_several_targets():

@@ -191,7 +191,7 @@ def test_more_than_3000_rows_of_exact_kernels(monkeypatch):
     """Conjugate gradients find the same optimum as factorisations."""
     for y in (TWO, THREE):
         exact = logistic(tol=1e-6).fit(X, y)
-        monkeypatch.setattr("kernelweave.inner.newton.MAX_FREE", 10)
+        monkeypatch.setattr("kernelweave.inner.systems.MAX_FREE", 10)
         model = logistic(tol=1e-6).fit(X, y)
         monkeypatch.undo()
         assert model.converged_

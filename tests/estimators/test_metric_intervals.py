@@ -84,3 +84,20 @@ def test_bad_coverage_and_few_rows():
     with pytest.warns(UserWarning, match="20 rows are too few for a coverage of 0.99"):
         interval = model.predict_interval(X[:2], coverage=0.99)
     assert np.isinf(interval).all()
+
+
+def test_given_margins_decide_the_sets(tmp_path):
+    random = np.random.default_rng(3)
+    X = random.normal(size=(90, 4))
+    y = np.digitize(X[:, 0] + 0.5 * random.normal(size=90), [-0.4, 0.4])
+    given = random.normal(size=40)
+    model = MetricKernelClassifier(margins=given).fit(X, y)
+    logs = np.log(model.predict_proba(X))
+    others = np.stack([np.delete(logs, k, axis=1).max(axis=1) for k in range(3)], axis=1)
+    expected = others - logs <= np.sort(given)[36]  # the 37th of 40 for nine tenths
+    assert np.array_equal(model.predict_set(X, 0.9), expected)
+    assert not np.array_equal(MetricKernelClassifier().fit(X, y).predict_set(X), expected)
+    again = load(save(model, tmp_path / "model.kw"))
+    assert np.array_equal(again.predict_set(X, 0.9), expected)
+    with pytest.raises(InputError, match="margins: must be finite numbers"):
+        MetricKernelClassifier(margins=[[0.0, np.nan]]).fit(X, y)

@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.base import clone
 
 from kernelweave import MKLRegressor, Precomputed
 from kernelweave.errors import InputError
@@ -54,6 +55,19 @@ def test_every_method_makes_a_file_that_predicts(tmp_path, method, target):
     assert {"learned metric", "linear model", "SVM baseline", "gradient boosting"} < names
     assert again.score(TABLE, TABLE[target]) > (0.3 if method == "rules" else 0.7)
     assert again[0].target_ == target
+
+
+def test_sets_of_a_learned_metric_rest_on_metrics_that_did_not_see_the_row():
+    fit = fit_table(TABLE, "ill", ignore=["level"], method="metric")
+    model = fit.model[-1]
+    assert type(model).__name__ == "MetricKernelClassifier"
+    np.testing.assert_array_equal(model.margins, fit.choice.left_out)
+    rows = TABLE.drop(columns=["ill"])
+    alone = clone(model).set_params(margins=None).fit(fit.model[0].transform(rows), TABLE["ill"])
+    both = fit.model.predict_proba(rows), alone.predict_proba(fit.model[0].transform(rows))
+    np.testing.assert_allclose(*both)  # sets change, probabilities do not
+    sizes = [m.predict_set(fit.model[0].transform(rows), 0.9).sum() for m in (model, alone)]
+    assert sizes[0] != sizes[1]
 
 
 def test_what_was_done_is_said():

@@ -162,15 +162,15 @@ def fit_sigmoid(
         slope = design.T @ (weight * (p - target))
         curvature = (design * (weight * p * (1 - p))[:, None]).T @ design
         step = np.linalg.solve(curvature + 1e-14 * np.trace(curvature) * np.eye(len(point)), slope)
+        if float(slope @ step) <= 1e-14 * abs(best):  # values cannot tell such a step any more
+            point = point - step  # its error is its square
+            break
         share = 1.0
         while (new := value(point - share * step)) > best and share > 1e-10:
             share *= 0.5
         if new > best:
             break
-        done = best - new <= 1e-16 * abs(best) and np.abs(step).max() < 1e-10
         point, best = point - share * step, new
-        if done:
-            break
     if point[0] <= 0:
         return 0.0, prior if bias else 0.0
     slope_of_f = float(point[0] / spread)

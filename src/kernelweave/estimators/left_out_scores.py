@@ -125,6 +125,12 @@ def _lacks_margins(model: Any) -> str | None:
     )
 
 
+def check_margins(margins: Any) -> None:
+    """Refuse what are no margins, unless None."""
+    if margins is not None:
+        _check_scores("margins", margins, 1)
+
+
 class MarginSets:
     """Mixin of classifiers with a parameter ``margins``."""
 
@@ -132,8 +138,7 @@ class MarginSets:
     coverage_guarantee_ = float("nan")  # the models were chosen by the same rows
 
     def _check_margins(self) -> None:
-        if self.margins is not None:
-            _check_scores("margins", self.margins, 1)
+        check_margins(self.margins)
 
     @offered_if(_lacks_margins)
     def predict_set(self, X: Any, coverage: float = 0.9) -> Bools:
@@ -153,10 +158,15 @@ class MarginSets:
             In the order of `classes_`. A row may have an empty set: no class fits it.
         """
         check_is_fitted(self)
-        coverage = check_coverage(coverage)
-        own = _check_scores("margins", self.margins, 1)[:, 0]
-        held_out = _held_out(own)
-        warn_if_infinite(held_out.rank(coverage), coverage, len(own), "set holds all classes")
-        new = class_margins(self.predict_proba(X))  # type: ignore[attr-defined]
-        counts = [held_out.below(new[:, k : k + 1], equal=False) for k in range(new.shape[1])]
-        return np.asarray(np.column_stack(counts) < coverage * (len(own) + 1) * (1 - 1e-12))
+        return margin_sets(self.margins, self.predict_proba(X), coverage)  # type: ignore[attr-defined]
+
+
+def margin_sets(margins: Any, proba: Floats, coverage: float) -> Bools:
+    """Return which classes have no larger margin than an order statistic of those given."""
+    coverage = check_coverage(coverage)
+    own = _check_scores("margins", margins, 1)[:, 0]
+    held_out = _held_out(own)
+    warn_if_infinite(held_out.rank(coverage), coverage, len(own), "set holds all classes")
+    new = class_margins(proba)
+    counts = [held_out.below(new[:, k : k + 1], equal=False) for k in range(new.shape[1])]
+    return np.asarray(np.column_stack(counts) < coverage * (len(own) + 1) * (1 - 1e-12))

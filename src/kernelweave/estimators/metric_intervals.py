@@ -27,6 +27,8 @@ from kernelweave.errors import InputError, warn
 from kernelweave.kernels.base import is_number
 from kernelweave.kernels.metric import MetricLaplacian
 
+from .left_out_scores import margin_sets
+
 _BLOCK_VALUES = 4e6  # predictions of left-out models held at a time
 
 
@@ -109,6 +111,7 @@ class LeftOutIntervals(LeftOutRows):
 class LeftOutSets(LeftOutRows):
     """Mixin of classifiers: sets of classes."""
 
+    margins: Any
     _scores: Floats  # margins of left-out rows for their own class
 
     @by_parts
@@ -117,7 +120,9 @@ class LeftOutSets(LeftOutRows):
 
         The score of a class is the largest value of another class minus its own, among models that
         leave one training row out (in closed form up to `max_exact` rows). The metric has seen the
-        labels, so that the coverage is nominal and `coverage_guarantee_` NaN.
+        labels, so that the coverage is nominal and `coverage_guarantee_` NaN: sets are too small
+        where rows are few for the number of encoded columns. With `margins`, a class is included
+        if its margin is no larger than an order statistic of these.
 
         Parameters
         ----------
@@ -132,6 +137,8 @@ class LeftOutSets(LeftOutRows):
             An empty set is a row unlike all classes.
         """
         check_is_fitted(self)
+        if self.margins is not None:
+            return margin_sets(self.margins, self.predict_proba(X), coverage)  # type: ignore[attr-defined]
         rank = interval_rank(coverage, len(self._scores))
         return np.concatenate([class_sets(v, self._scores, rank) for v in self._left_out(X)])
 

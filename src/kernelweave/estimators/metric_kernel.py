@@ -15,6 +15,7 @@ from kernelweave._types import Floats, Indices
 from kernelweave._validation import StrOptions, fit_context
 from kernelweave.errors import InputError
 
+from .left_out_scores import check_margins
 from .metric_base import BaseMetricKernel
 from .metric_intervals import LeftOutIntervals, LeftOutSets, margins
 from .predictions import DecidedClasses
@@ -133,6 +134,10 @@ class MetricKernelClassifier(
         Weights of the classes. "auto": where the rarer of two classes has less than a tenth of the
         rows, its squared errors count more, by the root of the ratio; probabilities still refer to
         classes as frequent as in the data.
+    margins : array of shape (n_left_out,), or None
+        For `predict_set`: the largest log-probability of another class less that of the true one,
+        of rows that models with metrics of their own left out; `kernelweave fit` sets it. None:
+        leave-one-out values with the metric held, whose sets are too small where rows are few.
     random_state : int, RandomState or None
         Draws rows and landmarks where there are more than `max_exact`, and mixes of the outputs
         where there are more than eight classes.
@@ -167,6 +172,7 @@ class MetricKernelClassifier(
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **BaseMetricKernel._parameter_constraints,
         "class_weight": [dict, StrOptions({"balanced", "auto"}), None],
+        "margins": ["array-like", None],
     }
 
     def __init__(
@@ -184,6 +190,7 @@ class MetricKernelClassifier(
         max_full: int = 20000,
         n_landmarks: int = 1000,
         class_weight: dict[Any, float] | str | None = "auto",
+        margins: Any = None,
         memory_limit: float | str | None = None,
         n_jobs: int | None = None,
         random_state: Any = 0,
@@ -207,6 +214,7 @@ class MetricKernelClassifier(
             verbose=verbose,
         )
         self.class_weight = class_weight
+        self.margins = margins
 
     @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
@@ -228,6 +236,7 @@ class MetricKernelClassifier(
         self : MetricKernelClassifier
             The fitted estimator.
         """
+        check_margins(self.margins)
         X = self._table(X)
         targets = class_targets(self, X, y, sample_weight)
         values = self._fit(X, self._with_rare_classes(targets))

@@ -80,8 +80,8 @@ def weight_curvature(
     dual_coef, Y, cost : ndarray of shape (n_samples, n_outputs)
         The solution for K, targets and costs.
     """
-    if loss.is_coupled:
-        return _coupled_curvature(loss, K, products, dual_coef, Y, cost)
+    if is_smooth(loss, K):
+        return _smooth_curvature(loss, K, products, dual_coef, Y, cost)
     curved = loss.inverse_curvature(dual_coef, Y, cost)
     rows = np.unique(np.concatenate([free for free, _ in curved]))
     values = products(rows)
@@ -108,7 +108,12 @@ def weight_curvature(
     return Curvature(0.5 * (hessian + hessian.T), [free for free, _ in curved], responses)
 
 
-def _coupled_curvature(
+def is_smooth(loss: Loss, K: KernelOperator) -> bool:
+    """Whether all rows have curvature, and the matrix of the kernel is in memory."""
+    return loss.inner_solver is InnerSolver.NEWTON and K.features() is None and K.workspace is None
+
+
+def _smooth_curvature(
     loss: Loss,
     K: KernelOperator,
     products: Callable[[Indices], Floats],
@@ -116,14 +121,17 @@ def _coupled_curvature(
     Y: Floats,
     cost: Floats,
 ) -> Curvature:
-    """Return the same for outputs whose second derivatives are a block for every row."""
-    every = np.arange(len(Y))
+    """Return the same by the systems of Newton steps, for any number of rows."""
+    n_outputs, every = Y.shape[1], np.arange(len(Y))
     V = np.ascontiguousarray(products(every).transpose(1, 2, 0))
-    weights = np.where(Y > 0, cost, 0.0) - dual_coef  # cost times the probabilities
-    system = make_system(K, np.maximum(weights, 0.0), True, loss.fit_intercept)
-    response = system.projected(V)
+    if loss.is_coupled:
+        weights = np.maximum(np.where(Y > 0, cost, 0.0) - dual_coef, 0.0)  # cost x probabilities
+    else:
+        weights = np.zeros_like(Y)
+        for o, (rows, inverse) in enumerate(loss.inverse_curvature(dual_coef, Y, cost)):
+            weights[rows, o] = 1.0 / inverse
+    response = make_system(K, weights, loss.is_coupled, loss.fit_intercept).projected(V)
     hessian = np.tensordot(V, response, axes=((0, 1), (0, 1)))
-    n_outputs = Y.shape[1]
     parts = [response[:, o] for o in range(n_outputs)]
     return Curvature(0.5 * (hessian + hessian.T), [every] * n_outputs, parts)
 

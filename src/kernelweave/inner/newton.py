@@ -20,11 +20,11 @@ import numpy as np
 
 from kernelweave._types import Floats
 from kernelweave.banks import KernelOperator
+from kernelweave.banks.kernel_sum import gram_product
 from kernelweave.losses.base import Loss, Tangent
 
-from .smo import MAX_FREE
 from .solution import Solution
-from .systems import CurvedSystem, IterativeSystem, make_system
+from .systems import CurvedSystem, make_system
 
 
 @dataclass(frozen=True)
@@ -87,6 +87,8 @@ class _Newton:
         self.dual_coef, self.fitted = self.a, self.f
         self.bias = np.zeros(Y.shape[1])
         self.work = 0
+        self.system: CurvedSystem | None = None  # of the last step
+        self.exact = False  # whether steps by iterations failed
         self.at_rounding = False  # whether no step lowers the objective any more
 
     def is_lost(self) -> bool:
@@ -122,8 +124,9 @@ class _Newton:
             if gap <= max(tol * abs(self.primal), floor) or self.dual >= enough:
                 break
             r, Kr = here.dual_coef - self.a, fitted - self.f
-            d = self._system(here.weights).direction(r, Kr, self.a)
-            Kd = self.K @ d
+            system = self._system(here.weights)
+            d = system.direction(r, Kr, self.a)
+            Kd = self._times(d)
             for _ in range(_OPTIONS.max_halvings):
                 a, f = self.a + d, self.f + Kd
                 there = loss.tangent(f, Y, cost, here.bias)
@@ -132,6 +135,9 @@ class _Newton:
                     break
                 d, Kd = 0.5 * d, 0.5 * Kd
             else:
+                if not (self.exact or system.is_exact):
+                    self.exact = True  # the step may have been too rough
+                    continue
                 self.at_rounding = True
                 break
             self.a, self.f, self.work = a, f, self.work + 1
@@ -141,7 +147,7 @@ class _Newton:
     def _offer(self, here: Tangent) -> Floats:
         """Keep the bounds of feasible coefficients if they are the best; return their values."""
         dual_coef = here.dual_coef
-        fitted = self.K @ dual_coef
+        fitted = self._times(dual_coef)
         quadratic = float(np.vdot(dual_coef, fitted))
         there = self.loss.tangent(fitted, self.Y, self.cost, here.bias)
         primal, bias = 0.5 * quadratic + there.value, there.bias
@@ -151,6 +157,13 @@ class _Newton:
             self.dual_coef, self.fitted = dual_coef, fitted
         return fitted
 
+    def _times(self, V: Floats) -> Floats:
+        """Multiply by the matrix as it is stored: bounds that count are evaluated by the caller."""
+        return gram_product(self.K.dense(), V)
+
     def _system(self, weights: Floats) -> CurvedSystem:
-        make = make_system if len(self.Y) <= MAX_FREE else IterativeSystem
-        return make(self.K, weights, self.loss.is_coupled, self.loss.fit_intercept)
+        coupled, intercept = self.loss.is_coupled, self.loss.fit_intercept
+        self.system = make_system(
+            self.K, weights, coupled, intercept, before=self.system, exact=self.exact
+        )
+        return self.system

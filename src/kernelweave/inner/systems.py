@@ -10,6 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from contextlib import suppress
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import scipy.linalg
@@ -18,6 +19,9 @@ from scipy.linalg.lapack import dpotri, dpotrs
 from kernelweave._linalg import factor_upper, restore_upper
 from kernelweave._types import Floats, Stored
 from kernelweave.banks import KernelOperator
+from kernelweave.banks.kernel_sum import gram_product
+
+from .smo import MAX_FREE
 
 _RAISED = (1e-14, 1e-11, 1e-8, 1e-5)  # shares by which a diagonal is raised in turn
 
@@ -26,10 +30,19 @@ _RAISED = (1e-14, 1e-11, 1e-8, 1e-5)  # shares by which a diagonal is raised in 
 class IterativeOptions:
     """Tunable numbers of `IterativeSystem`, chosen by hand."""
 
-    tol: float = 1e-2  # relative residual: enough for a step
+    least_rows: int = 500  # from which it is quicker than factors of the matrix,
+    least_coupled: int = 250  # of which coupled outputs need more, and up to
+    most_curved: float = 0.01  # mean of the curvature times the diagonal, in rows; steps grow there
+    tol: float = 5e-3  # relative residual; with 1e-1, steps at large costs fail
     max_steps: int = 200
-    rank: int = 500  # of the preconditioner, all outputs together,
-    least_rank: int = 100  # and of one
+    rank: float = (
+        0.09  # of the preconditioner, in rows, times the root of the mean of the curvature
+    )
+    least_rank: int = 100  # for every output,
+    most_rank: int = 500  # and for all together, unless that is less
+
+
+_ITERATIVE = IterativeOptions()
 
 
 class CurvedSystem(ABC):
@@ -46,6 +59,9 @@ class CurvedSystem(ABC):
     intercept : bool
         Whether coefficients sum to zero.
     """
+
+    is_exact = True  # up to rounding
+    sketch: Stored | None = None  # columns of the preconditioner, if there is one
 
     def __init__(self, K: KernelOperator, weights: Floats, coupled: bool, intercept: bool) -> None:
         self.K, self.weights, self.coupled, self.intercept = K, weights, coupled, intercept
@@ -68,16 +84,16 @@ class CurvedSystem(ABC):
             out -= self._shares()[:, :, None] * out.sum(axis=1, keepdims=True)
         return np.asarray(out)
 
-    def _inner_factor(self, Z: Floats) -> tuple[Floats, bool]:
+    def _inner_factor(self, Z: Stored) -> tuple[Floats, bool]:
         """Factor ``I + Z'W Z``, by output."""
         n_outputs, rank = self.weights.shape[1], Z.shape[1]
         inner = np.zeros((n_outputs, rank, n_outputs, rank))
         shares = self._shares()
         for o in range(n_outputs):
             for other in range(o + 1 if self.coupled else 0):
-                inner[o, :, other] = (Z.T * (-self.weights[:, o] * shares[:, other])) @ Z
+                inner[o, :, other] = _times_itself(Z, -self.weights[:, o] * shares[:, other])
                 inner[other, :, o] = inner[o, :, other]
-            inner[o, :, o] += (Z.T * self.weights[:, o]) @ Z
+            inner[o, :, o] += _times_itself(Z, self.weights[:, o])
         system = inner.reshape(n_outputs * rank, -1)
         system[np.diag_indices_from(system)] += 1.0
         return factor_positive(system)
@@ -94,8 +110,12 @@ class CurvedSystem(ABC):
         n, k = self.weights.shape
         out = self.apply(np.concatenate([V, np.broadcast_to(np.eye(k), (n, k, k))], axis=2))
         across = out[:, :, -k:]
-        # Singular along the sum of all outputs where these are coupled.
-        inverse = np.linalg.pinv(across.sum(axis=0), rcond=1e-12, hermitian=True)
+        total = across.sum(axis=0)
+        if self.coupled:
+            # Singular along the sum of all outputs, and exactly so after this.
+            total = total - total.mean(axis=0)
+            total = total - total.mean(axis=1, keepdims=True)
+        inverse = np.linalg.pinv(0.5 * (total + total.T), rcond=1e-12, hermitian=True)
         return out[:, :, :-k], across, inverse
 
     def projected(self, V: Floats) -> Floats:
@@ -175,9 +195,11 @@ class LowRankSystem(CurvedSystem):
 class IterativeSystem(CurvedSystem):
     """By conjugate gradients on ``B = I + L'K L`` with ``W = L L'``, for steps on many rows.
 
-    The preconditioner is the same matrix with the Nystroem approximation of K by evenly spaced
-    rows, which has its largest eigenvalues.
+    The preconditioner is the same matrix with the Nystroem approximation ``Z Z'`` of K by evenly
+    spaced rows, which has its largest eigenvalues.
     """
+
+    is_exact = False
 
     def __init__(
         self,
@@ -185,19 +207,15 @@ class IterativeSystem(CurvedSystem):
         weights: Floats,
         coupled: bool,
         intercept: bool,
-        options: IterativeOptions = IterativeOptions(),
+        Z: Stored | None = None,
+        options: IterativeOptions = _ITERATIVE,
     ) -> None:
         super().__init__(K, weights, coupled, intercept)
         self.options, self.gram = options, K.dense()
         n, n_outputs = weights.shape
-        rank = min(n, max(options.least_rank, options.rank // n_outputs))
-        some = np.linspace(0, n - 1, rank, dtype=np.intp)
-        corner = K.block(some, some)
-        corner[np.diag_indices_from(corner)] += 1e-6 * np.trace(corner) / rank
-        root = factor_positive(corner)[0]
-        self.Z = scipy.linalg.solve_triangular(
-            root, self.gram[some].astype(np.float64), lower=True, check_finite=False
-        ).T
+        wanted = int(options.rank * n * np.sqrt(_mean_curvature(K, weights)))
+        rank = min(n, max(options.least_rank, min(wanted, options.most_rank // n_outputs)))
+        self.sketch = self.Z = _nystroem(K, rank).astype(np.float32) if Z is None else Z
         self.factor = self._inner_factor(self.Z)
 
     def apply(self, V: Floats) -> Floats:
@@ -221,12 +239,14 @@ class IterativeSystem(CurvedSystem):
 
     def _times(self, V: Floats) -> Floats:
         """Multiply by the matrix as it is stored: enough for a step."""
-        flat = V.reshape(len(V), -1).astype(self.gram.dtype, copy=False)
-        return np.asarray(self.gram @ flat, dtype=np.float64).reshape(V.shape)
+        flat: Any = V.reshape(len(V), -1).astype(self.gram.dtype, copy=False)
+        return gram_product(self.gram, flat).astype(np.float64, copy=False).reshape(V.shape)
 
     def _precondition(self, V: Floats) -> Floats:
-        solved = self._solve_inner(np.tensordot(self.Z, self._root(V), axes=(0, 0)))
-        return V - self._root(np.tensordot(self.Z, solved, axes=(1, 0)), transposed=True)
+        Z, single = self.Z, self._root(V).astype(np.float32)
+        solved = self._solve_inner(np.tensordot(Z, single, axes=(0, 0)).astype(np.float64))
+        back = np.tensordot(Z, solved.astype(np.float32), axes=(1, 0)).astype(np.float64)
+        return V - self._root(back, transposed=True)
 
     def _root(self, V: Floats, *, transposed: bool = False) -> Floats:
         """Return ``L V`` or ``L'V``; of coupled outputs ``L = diag(s) - w s' / sum(w)``."""
@@ -237,6 +257,21 @@ class IterativeSystem(CurvedSystem):
         if transposed:
             return np.asarray(s * (V - (shares * V).sum(axis=1, keepdims=True)))
         return np.asarray(s * V - shares * (s * V).sum(axis=1, keepdims=True))
+
+
+def _times_itself(Z: Stored, q: Floats) -> Stored:
+    """Return ``Z' diag(q) Z``."""
+    return np.asarray((Z.T * q.astype(Z.dtype, copy=False)) @ Z)
+
+
+def _nystroem(K: KernelOperator, rank: int) -> Floats:
+    """Return columns ``Z`` with ``Z Z'`` near K: its Nystroem approximation by some rows."""
+    some = np.linspace(0, K.n_samples - 1, rank, dtype=np.intp)
+    corner = K.block(some, some)
+    corner[np.diag_indices_from(corner)] += 1e-6 * np.trace(corner) / rank
+    root = factor_positive(corner)[0]
+    rows = K.dense()[some].astype(np.float64, copy=False)
+    return scipy.linalg.solve_triangular(root, rows, lower=True, check_finite=False).T
 
 
 def sample_rows(q: Floats, n_least: int, share: float) -> Floats:
@@ -273,8 +308,26 @@ def _solve(factor: tuple[Floats, bool], sides: Floats) -> Floats:
     return np.asarray(dpotrs(factor[0], sides, lower=factor[1])[0])
 
 
-def make_system(K: KernelOperator, weights: Floats, coupled: bool, intercept: bool) -> CurvedSystem:
-    """Return the cheapest system for a kernel: by few columns, or by factors of its matrix."""
+def make_system(
+    K: KernelOperator,
+    weights: Floats,
+    coupled: bool,
+    intercept: bool,
+    *,
+    before: CurvedSystem | None = None,
+    exact: bool = False,
+) -> CurvedSystem:
+    """Return the cheapest system for a kernel: few columns, factors of its matrix, or iterations.
+
+    Parameters
+    ----------
+    K, weights, coupled, intercept
+        As in `CurvedSystem`.
+    before : CurvedSystem, optional
+        Of the same kernel with other weights, whose preconditioner is used again.
+    exact : bool
+        Whether iterations are for more than `MAX_FREE` rows only.
+    """
     n, k = weights.shape
     Z = K.columns()
     if Z is not None:
@@ -283,4 +336,18 @@ def make_system(K: KernelOperator, weights: Floats, coupled: bool, intercept: bo
         low = (k * (k + 1) / 2 if coupled else k) * n * rank**2 + (k * rank) ** 3 / 6
         if low < (k * n**3 / 2 if coupled else k * n**3 / 6):
             return LowRankSystem(K, weights, coupled, intercept, Z)
+    if n > MAX_FREE or (not exact and _is_easy(K, weights, coupled)):
+        again = None if before is None else before.sketch
+        return IterativeSystem(K, weights, coupled, intercept, again)
     return DenseSystem(K, weights, coupled, intercept)
+
+
+def _is_easy(K: KernelOperator, weights: Floats, coupled: bool) -> bool:
+    """Whether conjugate gradients take few steps: the weights are small for so many rows."""
+    n = len(weights)
+    least = _ITERATIVE.least_coupled if coupled else _ITERATIVE.least_rows
+    return n >= least and _mean_curvature(K, weights) <= _ITERATIVE.most_curved * n
+
+
+def _mean_curvature(K: KernelOperator, weights: Floats) -> float:
+    return float(weights.mean()) * float(K.diag().mean())

@@ -25,7 +25,7 @@ from kernelweave._types import Floats, Indices
 from kernelweave.banks import WeightedSum
 from kernelweave.candidates import Listed
 from kernelweave.inner import MAX_FREE, Curvature, Solution, weight_curvature
-from kernelweave.inner.curvature import feature_hessian
+from kernelweave.inner.curvature import feature_hessian, is_smooth
 
 from .anderson import Patience
 from .bounds import Result
@@ -352,10 +352,11 @@ class _Bundle:
         dual_coef, Y, cost = point.dual_coef, self.Y, self.cost
         if point.kernel.features() is not None:
             return feature_hessian(self.loss, point.kernel, which, dual_coef, Y, cost)
-        curved = self.loss.inverse_curvature(dual_coef, Y, cost)
-        held = point.kernel.workspace
-        if max(len(rows) for rows, _ in curved) > (MAX_FREE if held is None else held.n_rows):
-            return None
+        if not is_smooth(self.loss, point.kernel):
+            curved = self.loss.inverse_curvature(dual_coef, Y, cost)
+            held = point.kernel.workspace
+            if max(len(rows) for rows, _ in curved) > (MAX_FREE if held is None else held.n_rows):
+                return None
 
         def products(rows: Indices) -> Floats:
             return self.bank.rough_products(dual_coef, which, rows)

@@ -377,7 +377,7 @@ def build_model(
 ) -> SureFit:
     """Fit the chosen model to all rows of a problem, with probabilities or intervals.
 
-    ``left_out`` holds the residuals or margins of `Choice`, for combinations.
+    ``left_out`` holds the residuals or margins of `Choice`, for combinations and learned metrics.
     """
     from kernelweave.estimators import CombinedClassifier, CombinedRegressor
 
@@ -388,6 +388,8 @@ def build_model(
     named = [(m.candidate.name, m.candidate.make(m.setting, task)) for m in members]
     if len(members) == 1 and alone.logarithm is None and alone.calibration is None:
         model = named[0][1]
+        if left_out is not None and "margins" in model.get_params():
+            model.set_params(margins=left_out)  # of metrics that these rows had no part in
         more = problem.fit_arguments(model)
         fitted = fit_surely(model, problem, lambda: model.fit(task.rows, problem.y, **more))
         return SureFit(Pipeline([("table", preparer), ("model", model)]), fitted.seconds)

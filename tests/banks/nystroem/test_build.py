@@ -39,6 +39,7 @@ def test_features_belong_to_their_landmarks_however_long_the_search(few, monkeyp
     monkeypatch.setattr(large, "_SAMPLE", 40)
     monkeypatch.setattr(large, "_ROUNDS", rounds)
     monkeypatch.setattr(source, "_WORST", 1)
+    monkeypatch.setattr(large, "TOO_MANY_ROWS", 100)  # features, whatever their rank
     X = np.random.default_rng(9).standard_cauchy(size=(600, 1)) * 20
     bank = make_feature_bank([RBF(width=1.0)], X, normalize=None, tol=1e-3)
     W = np.random.default_rng(10).normal(size=(bank.blocks.n_columns, 1))
@@ -46,6 +47,12 @@ def test_features_belong_to_their_landmarks_however_long_the_search(few, monkeyp
     np.testing.assert_allclose(values, bank.blocks.times(W), atol=1e-4)
     missed = bank.left[0] > 1e-9 * bank.diagonals[0]
     assert bank.complete.all() == (not missed)
+
+
+def test_kernels_of_high_rank_are_told_without_a_search_of_landmarks(few, monkeypatch):
+    monkeypatch.setattr(large, "begin", lambda *args: pytest.fail("landmarks were searched"))
+    X = np.random.default_rng(5).normal(size=(300, 10))
+    assert make_feature_bank([RBF(width=1.0)], X) is None
 
 
 def test_many_columns_of_high_rank_keep_a_gram_matrix_while_that_is_bearable(few, monkeypatch):

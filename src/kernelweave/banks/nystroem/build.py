@@ -68,7 +68,8 @@ def make_feature_bank(
     kernels = prepare_kernels(kernels, normalize)
     source = rows_of(kernels, X)
     n = source.n_samples
-    if on_demand and _some_high_rank(kernels, source, tol):
+    # Few rows tell of kernels of high rank, for which a search of landmarks is in vain.
+    if (on_demand or n < TOO_MANY_ROWS) and _some_high_rank(kernels, source, tol):
         return None
     samples, landmarks = begin(kernels, source, tol)
     complete = all(item.complete for item in landmarks)
