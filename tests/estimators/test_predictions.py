@@ -5,8 +5,8 @@ import pytest
 from sklearn.exceptions import NotFittedError
 
 from kernelweave.errors import InputError
-from kernelweave.estimators.predictions import DecidedClasses, TaskClassifier, TaskRegressor
-from kernelweave.estimators.targets import TaskOutputs
+from kernelweave.estimators.predictions import TaskClassifier, TaskRegressor
+from kernelweave.estimators.targets import DecidedClasses, TaskOutputs
 
 X = np.array([[-1.0, 0.5, 2.0], [0.3, 0.2, -4.0]])
 

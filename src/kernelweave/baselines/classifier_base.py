@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from kernelweave._types import Floats, Indices
 from kernelweave._validation import check_table, fit_context, is_frame
 from kernelweave.errors import InputError
-from kernelweave.estimators.predictions import DecidedClasses, class_codes
+from kernelweave.estimators.targets import DecidedClasses, class_codes
 from kernelweave.noise.ranking import read_labels
 
 Rule = tuple[int, ...]  # columns that must be true

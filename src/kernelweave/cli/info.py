@@ -45,7 +45,7 @@ def info(args: Any) -> int:
     if has_aspect(estimator, "clusters"):
         report |= summarize_clusters(estimator)
     else:
-        report |= summarize(estimator, about["record"])
+        report |= summarize(estimator, about.get("record"))
     if args.json:
         return write_json(report)
     if not args.quiet:

@@ -15,8 +15,7 @@ from kernelweave._validation import StrOptions, check_table
 from .base import BaseMKL
 from .calibration import CALIBRATION, CalibratedClassifier
 from .fit import PathMixin
-from .predictions import DecidedClasses
-from .targets import Targets, class_targets, label_table, label_targets
+from .targets import DecidedClasses, Targets, class_targets, label_table, label_targets
 
 
 class BaseClassifier(DecidedClasses, ScoredByParts, ClassifierMixin, BaseMKL):

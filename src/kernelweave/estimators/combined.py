@@ -17,9 +17,8 @@ from kernelweave.kernels import Linear
 from .combination import BaseCombination, to_probabilities, undo_logarithm
 from .left_out_scores import MarginSets, ResidualIntervals, log_probabilities
 from .mkl import MKLClassifier, MKLRegressor
-from .predictions import DecidedClasses, class_codes
 from .shared_docs import CLASSES, shared_attributes
-from .targets import encode_labels, real_targets, refuse_one_class
+from .targets import DecidedClasses, class_codes, encode_labels, real_targets, refuse_one_class
 from .terms import FunctionTerms, MemberTerms
 
 COMBINED = {

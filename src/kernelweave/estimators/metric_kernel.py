@@ -18,9 +18,8 @@ from kernelweave.errors import InputError
 from .left_out_scores import check_margins
 from .metric_base import BaseMetricKernel
 from .metric_intervals import LeftOutIntervals, LeftOutSets, margins
-from .predictions import DecidedClasses
 from .shared_docs import CLASSES, METRIC, SUPPORT, shared_attributes
-from .targets import Targets, class_targets, real_targets
+from .targets import DecidedClasses, Targets, class_targets, real_targets
 from .terms import KernelTerms
 
 _RARE = 0.1  # share of the rows below which a class is rare

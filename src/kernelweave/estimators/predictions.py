@@ -1,4 +1,4 @@
-"""Predictions of classes from decision values, and of estimators whose `fit` takes tasks."""
+"""Predictions of estimators whose `fit` takes tasks."""
 
 from __future__ import annotations
 
@@ -8,56 +8,13 @@ from typing import Any
 import numpy as np
 
 from kernelweave._dask import by_parts
-from kernelweave._types import Floats, Indices
+from kernelweave._types import Floats
 from kernelweave._validation import offered_if
 from kernelweave.errors import InputError
 
 from .calibration import CalibratedClassifier, lacks_probabilities
 from .intervals import IntervalRegressor, lacks_intervals
-
-
-def class_codes(decision: Floats) -> Indices:
-    """Return the number of the class with the largest decision value for every row."""
-    return (decision > 0).astype(np.intp) if decision.ndim == 1 else decision.argmax(axis=1)
-
-
-class DecidedClasses:
-    """Mixin of classifiers that predict the class with the largest decision value."""
-
-    classes_: np.ndarray[Any, Any]
-
-    def decision_function(self, X: Any) -> Floats:
-        """Return ``f(x)`` for every row.
-
-        Parameters
-        ----------
-        X : array, sparse matrix or data frame of shape (n_samples, n_features)
-            Rows to predict, in a form that `fit` takes.
-
-        Returns
-        -------
-        decision : ndarray of shape (n_samples,) or (n_samples, n_outputs)
-            Two classes: positive values support ``classes_[1]``. Otherwise one column per class or
-            label.
-        """
-        raise NotImplementedError
-
-    @by_parts
-    def predict(self, X: Any) -> np.ndarray[Any, Any]:
-        """Return the predicted class of every row.
-
-        Parameters
-        ----------
-        X : array, sparse matrix or data frame of shape (n_samples, n_features)
-            Rows to predict, in a form that `fit` takes.
-
-        Returns
-        -------
-        y : ndarray of shape (n_samples,) or (n_samples, n_labels)
-            Class labels, or zeros and ones where `fit` was given several labels.
-        """
-        codes = class_codes(self.decision_function(X))
-        return np.asarray(self.classes_[codes])
+from .targets import class_codes
 
 
 class TaskClassifier(CalibratedClassifier):

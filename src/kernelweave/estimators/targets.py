@@ -1,4 +1,4 @@
-"""Targets of classifiers and regressors, of one or several related tasks."""
+"""Targets of classifiers and regressors, of one or several related tasks; classes of decisions."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.utils import check_array, compute_class_weight
 from sklearn.utils.validation import check_consistent_length
 
+from kernelweave._dask import by_parts
 from kernelweave._types import Floats, Indices
 from kernelweave._validation import check_labels, check_weights, is_missing
 from kernelweave.errors import InputError, InputTypeError, warn
@@ -302,3 +303,47 @@ def read_rates(given: Any, n_classes: int) -> Floats:
             "otherwise labels support the other class."
         )
     return rates
+
+
+def class_codes(decision: Floats) -> Indices:
+    """Return the number of the class with the largest decision value for every row."""
+    return (decision > 0).astype(np.intp) if decision.ndim == 1 else decision.argmax(axis=1)
+
+
+class DecidedClasses:
+    """Mixin of classifiers that predict the class with the largest decision value."""
+
+    classes_: np.ndarray[Any, Any]
+
+    def decision_function(self, X: Any) -> Floats:
+        """Return ``f(x)`` for every row.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or data frame of shape (n_samples, n_features)
+            Rows to predict, in a form that `fit` takes.
+
+        Returns
+        -------
+        decision : ndarray of shape (n_samples,) or (n_samples, n_outputs)
+            Two classes: positive values support ``classes_[1]``. Otherwise one column per class or
+            label.
+        """
+        raise NotImplementedError
+
+    @by_parts
+    def predict(self, X: Any) -> np.ndarray[Any, Any]:
+        """Return the predicted class of every row.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or data frame of shape (n_samples, n_features)
+            Rows to predict, in a form that `fit` takes.
+
+        Returns
+        -------
+        y : ndarray of shape (n_samples,) or (n_samples, n_labels)
+            Class labels, or zeros and ones where `fit` was given several labels.
+        """
+        codes = class_codes(self.decision_function(X))
+        return np.asarray(self.classes_[codes])
