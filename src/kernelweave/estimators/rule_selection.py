@@ -188,13 +188,13 @@ class Shortener:
             return replace(self._fit_bias(found), gap=0.0)  # the best intercept is all there is
         kernel: KernelOperator = RuleKernel(features)
         if features.n_features >= features.n_samples:
-            kernel = GramKernel(kernel.dense())
+            kernel = GramKernel(np.asarray(kernel.dense(), dtype=np.float64))
         with silenced():
             solution = solve_multitask(loss, kernel, rows.Y, cost, relation, tol=OPTIONS.tol)
-        values = own = solution.function
+        own = solution.function
         if own is None:
             own = features.sums(solution.dual_coef)
-            values = own if relation is None else own @ relation
+        values = own if relation is None else own @ relation
         fitted = features.times(np.ascontiguousarray(values))
         value, intercept = loss.value(fitted, rows.Y, cost)
         primal = 0.5 * float(np.vdot(own, values)) + value
