@@ -49,10 +49,19 @@ def test_features_belong_to_their_landmarks_however_long_the_search(few, monkeyp
     assert bank.complete.all() == (not missed)
 
 
-def test_kernels_of_high_rank_are_told_without_a_search_of_landmarks(few, monkeypatch):
+@pytest.mark.parametrize(
+    "kernels",
+    [
+        [RBF(width=1.0)],
+        [RBF(width=1.0) * Linear(columns=[0]), RBF(width=2.0)],
+        [Linear() + (RBF(width=1.0) + Linear()) * Polynomial(2)],
+    ],
+    ids=["one", "product", "nested"],
+)
+def test_kernels_of_high_rank_are_told_without_a_search_of_landmarks(few, monkeypatch, kernels):
     monkeypatch.setattr(large, "begin", lambda *args: pytest.fail("landmarks were searched"))
     X = np.random.default_rng(5).normal(size=(300, 10))
-    assert make_feature_bank([RBF(width=1.0)], X) is None
+    assert make_feature_bank(kernels, X) is None
 
 
 def test_many_columns_of_high_rank_keep_a_gram_matrix_while_that_is_bearable(few, monkeypatch):

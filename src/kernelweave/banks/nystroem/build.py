@@ -20,6 +20,7 @@ from kernelweave.banks.row_source import LocalRows, Pass, RowSource
 from kernelweave.banks.storage import precision
 from kernelweave.banks.views import Views
 from kernelweave.kernels import Kernel
+from kernelweave.kernels.base import Rows
 
 from .bank import NystroemBank
 from .blocks import RowBlocks
@@ -138,8 +139,13 @@ def _some_high_rank(kernels: Sequence[Kernel], source: RowSource, tol: float) ->
     """Whether the rank of some kernel exceeds the number of landmarks on a few rows already."""
     some = source.take(even_rows(source.n_samples, 2 * _MOST_LANDMARKS))
     every = np.arange(some.n_samples)
-    wide = sorted(range(len(kernels)), key=lambda j: -some[j].shape[1])  # most likely first
+    wide = sorted(range(len(kernels)), key=lambda j: -_width(some[j]))  # most likely first
     return any(trial_rank(kernels[j], some[j], every, 1e-4 * tol) is None for j in wide)
+
+
+def _width(rows: Rows) -> int:
+    """Return the number of prepared columns; sums and products have those of their parts."""
+    return sum(map(_width, rows)) if isinstance(rows, tuple) else int(rows.shape[1])
 
 
 def _all_grams(kernels: Sequence[Kernel], X: Any, normalize: str | None) -> bool:
