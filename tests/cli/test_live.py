@@ -119,6 +119,7 @@ class Terminal(io.StringIO):
         return True
 
 
+@pytest.mark.slow
 def test_a_terminal_sees_the_stages_of_a_fit(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     x = np.linspace(-3, 3, 60)

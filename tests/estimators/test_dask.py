@@ -245,6 +245,7 @@ def test_a_noise_tolerant_model_is_that_of_the_rows_here_to_the_last_bit(passes,
     np.testing.assert_allclose(here.decision_function(X), exact.decision_function(X), atol=1e-5)
 
 
+@pytest.mark.slow
 def test_a_noise_tolerant_model_of_a_frame_can_be_saved(passes, tmp_path):
     X, y = frame()
     model = NoiseTolerantKernelClassifier().fit(dd.from_pandas(X, npartitions=4), pd.Series(y))

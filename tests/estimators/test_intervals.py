@@ -11,6 +11,7 @@ import kernelweave as kw
 from kernelweave import RBF, Linear
 from kernelweave.errors import InputError
 from kernelweave.io import load, save
+from quick import first
 
 RANDOM = np.random.default_rng(0)
 N = 70
@@ -86,7 +87,7 @@ def brute_force(make, left_out, coverage, weight=None):
     return np.column_stack([low[:, n - k], high[:, k - 1]])
 
 
-@pytest.mark.parametrize("intercept", [True, False])
+@pytest.mark.parametrize("intercept", first(1, [True, False]))
 def test_jackknife_is_a_refit_without_each_row(intercept):
     def make(**options):
         return kw.MKLRegressor(KERNELS, loss="square", fit_intercept=intercept, **FIXED, **options)
@@ -166,6 +167,7 @@ def test_intervals_are_those_of_mapie(intervals, coverage):
     np.testing.assert_allclose(found, MAPIE[intervals, coverage], rtol=0, atol=1e-10)
 
 
+@pytest.mark.slow
 def test_guaranteed_intervals_are_refits_with_their_own_scales():
     kernels = None  # default widths too
     model = kw.MKLRegressor(kernels, intervals="guaranteed", loss="square").fit(X, Y)

@@ -186,6 +186,7 @@ def test_networks_with_too_many_paths_are_mixed_in_the_table():
         explain(model, X[:3], X, by="kernel")
 
 
+@pytest.mark.slow
 def test_combinations_of_many_columns_are_sampled():
     wide = RANDOM.standard_normal((80, 10))
     model = CombinedClassifier().fit(wide, wide[:, 0] * wide[:, 1] > 0)

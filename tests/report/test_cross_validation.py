@@ -86,6 +86,7 @@ def test_scores_and_folds_of_the_user_are_used():
     assert shown[1][4:] == [f"{v:.4g}" for v in expected]
 
 
+@pytest.mark.slow
 def test_measures_fit_the_task():
     measured = {
         name: [line[0] for line in rows(parse(page(name)), "performance")[1:]]

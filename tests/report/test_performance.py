@@ -101,6 +101,7 @@ def test_residuals_and_intervals_of_numbers(halves):
         assert [line[1] for line in lines] == [f"{one.reached:.1%}" for one in found.coverage]
 
 
+@pytest.mark.slow
 def test_a_record_from_a_file_is_drawn_like_the_one_that_was_saved(halves, tmp_path):
     X, _ = halves
     for target in ("ill", "size", "mass"):

@@ -159,6 +159,7 @@ def test_the_page_is_quiet_and_fits(browser, tmp_path):
         assert browser.requests() == [page.as_uri()]
 
 
+@pytest.mark.slow
 def test_five_thousand_rows_stay_quick(browser, tmp_path):
     """Only the question and the visible part of the list are elements, however many there are."""
     browser.open(write_review(make(5000), tmp_path / "many.html"))

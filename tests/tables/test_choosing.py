@@ -35,6 +35,7 @@ def test_a_linear_target_is_not_lost_to_a_kernel():
     assert "linear model" in fit.choice.name
 
 
+@pytest.mark.slow
 def test_a_skewed_target_is_learned_on_a_logarithmic_scale(tmp_path):
     table = TABLE.assign(price=np.exp(1.2 * np.sin(2 * X[:, 0]) + X[:, 2]))
     fit = fit_table(table, "price", method="metric")
@@ -89,6 +90,7 @@ def test_left_out_rows_are_not_seen():
     assert "not significantly better than a constant prediction" in said
 
 
+@pytest.mark.slow
 def test_rare_classes_are_ranked():
     score = X[:, 0] + X[:, 2] + 0.5 * RANDOM.normal(size=N)
     rare = score > np.quantile(score, 0.93)
@@ -149,6 +151,7 @@ def test_text_beside_numbers():
     assert fit.choice.ranking[0].scores["r2"] > 0.8
 
 
+@pytest.mark.slow
 def test_probabilities_of_a_rare_class_are_those_of_the_rows():
     """The learned metric weights classes equally, and is calibrated afterwards."""
     random = np.random.default_rng(3)

@@ -31,6 +31,7 @@ def test_compare():
     np.testing.assert_allclose(np.array(ax.lines[0].get_xdata(), dtype=float), table["mean"])
 
 
+@pytest.mark.slow
 def test_compare_a_quantity():
     found = compare_table(TABLE, "a", methods=["mkl"], folds=2, ignore=["kind"], max_rows=80)
     assert found.measure == "R2"

@@ -57,6 +57,7 @@ def test_every_method_makes_a_file_that_predicts(tmp_path, method, target):
     assert again[0].target_ == target
 
 
+@pytest.mark.slow
 def test_sets_of_a_learned_metric_rest_on_metrics_that_did_not_see_the_row():
     fit = fit_table(TABLE, "ill", ignore=["level"], method="metric")
     model = fit.model[-1]
