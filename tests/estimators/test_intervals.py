@@ -344,3 +344,14 @@ def test_estimators_that_choose_their_c(kind, tmp_path):
     model = quiet(kind(Cs=[0.1, 1.0], intervals="auto"), X, Y)
     again = load(save(model, tmp_path / "model.kw"))
     assert np.array_equal(again.predict_interval(NEW), model.predict_interval(NEW))
+
+
+@pytest.mark.parametrize("loss", ["square", "huber"])
+def test_one_row_with_a_weight_has_no_interval(loss):
+    X = np.random.default_rng(0).normal(size=(5, 2))
+    model = kw.MKLRegressor([Linear()], loss=loss, intervals="auto")
+    with pytest.raises(InputError, match="needs two rows with a positive weight, got 1"):
+        model.fit(X, X[:, 0], [0, 0.75, 0, 0, 0])
+    few = model.fit(X, X[:, 0], [0.1, 0.2, 0, 0.1, 0.1])  # weights that sum up to less than one
+    with pytest.warns(UserWarning, match="0.5 training rows are too few"):
+        assert np.isinf(few.predict_interval(X)).all()

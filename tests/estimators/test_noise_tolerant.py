@@ -443,3 +443,10 @@ def test_a_rare_class_that_is_seen_clearly_is_corrected():
     rows, noisy, new, truth = rare_class(0, 4.0)
     model = NoiseTolerantKernelClassifier(mode="class").fit(rows, noisy)
     assert model.score(new, truth) > 0.95
+
+
+@pytest.mark.filterwarnings("ignore:NoiseTolerantKernelClassifier. the kernels tell no more")
+def test_coefficients_are_in_the_order_of_a_model_file():
+    """Sums in another order have other last digits, and a loaded model is the saved one."""
+    model = NoiseTolerantKernelClassifier(mode="class", final="svm").fit(X, np.arange(len(X)) % 3)
+    assert model.dual_coef_.flags.c_contiguous

@@ -58,3 +58,11 @@ def test_a_huge_cost_on_a_singular_kernel_stays_finite():
     gram = np.ones((6, 6))
     found = RidgeInverse(gram, Y[:6], np.full(6, 1e18), True).without_rows(np.zeros(6))
     assert np.isfinite(found.residual).all()
+
+
+def test_no_row_left_is_the_smallest_change():
+    """With the only row left out there is nothing to learn from, and P is zero."""
+    problem = RidgeInverse(np.ones((1, 1)), np.array([[2.0]]), np.ones(1), True)
+    found = problem.without_folds([np.array([0])])
+    assert not found.dual_coef.any()
+    assert np.isfinite(found.residual).all()

@@ -315,7 +315,7 @@ class AnnotatorKernelClassifier(RidgeAverageClassifier):
         self.calibration_ = np.vstack([slopes, offsets])
         if answers.n_classes == 2:  # the logarithm of the odds of the second class
             slopes, offsets = slopes[:, 1:] - slopes[:, :1], offsets[1:] - offsets[:1]
-        self.dual_coef_ = np.einsum("jcs,ck->jks", self.dual_coef_, slopes)
+        self.dual_coef_ = np.einsum("jcs,ck->jks", self.dual_coef_, slopes, order="C")
         self.intercept_ = (shift + shares) @ slopes + offsets
         self.annotators_ = answers.names
         self.truth_, self.confusions_ = truth, found.confusions

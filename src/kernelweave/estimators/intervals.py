@@ -61,6 +61,12 @@ class IntervalRegressor(OutOfFold):
             )
 
     def _leave_out(self, shared: Any, result: Result, rows: MergedRows, targets: Targets) -> None:
+        n_used = int((targets.cost > 0).any(axis=1).sum())
+        if n_used < 2:
+            raise InputError(
+                f"intervals={self.intervals!r}: needs two rows with a positive weight, "
+                f"got {n_used}."
+            )
         n_learned, ignores = self._n_learned(shared), self._ignores_rows()
         if self.intervals == "jackknife+":
             left = self._leave_rows_out(shared, result, rows)
@@ -82,7 +88,7 @@ class IntervalRegressor(OutOfFold):
         self._keep_folds(left, rows, targets)
         self._residuals = self._score_rows(targets)
         total = float(self._row_weight.sum())
-        known = guaranteed_coverage(0.9, total, min(left.n_folds, int(total)))
+        known = guaranteed_coverage(0.9, total, max(1, min(left.n_folds, int(total))))
         self.coverage_guarantee_ = known if exact else np.nan
 
     def _leave_rows_out(self, shared: Any, result: Result, rows: MergedRows) -> LeftOut:

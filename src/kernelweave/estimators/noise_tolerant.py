@@ -326,7 +326,9 @@ class NoiseTolerantKernelClassifier(RidgeAverageClassifier):
 
     def _end_with_svm(self, bank: KernelBank, correction: Correction) -> None:
         dual_coef, intercept, support, spread = _support_vectors(bank, self.weights_, correction)
-        self.dual_coef_, self.intercept_, self.support_ = dual_coef, intercept, support
+        # In this order, as a model file has it: sums of another order have other last digits.
+        self.dual_coef_ = np.ascontiguousarray(dual_coef)
+        self.intercept_, self.support_ = intercept, support
         self.contributions_ = spread / (spread.sum() or 1.0)
         self._slope = 1.0  # margins end at -1 and 1
 

@@ -91,7 +91,7 @@ class RidgeInverse:
         intercept = np.empty((len(folds), n_outputs))
         residual = np.full((n, n_outputs), np.nan)
         for k, rows in enumerate(folds):
-            r = np.linalg.solve(P[np.ix_(rows, rows)], a[rows])
+            r = _solve(P[np.ix_(rows, rows)], a[rows])
             dual_coef[:, k] = a - P[:, rows] @ r
             dual_coef[rows, k] = 0.0
             intercept[k], residual[rows] = bias - e[rows] @ r, r
@@ -119,3 +119,10 @@ class RidgeInverse:
         rows = np.flatnonzero(gone)
         dual_coef[rows, rows] = 0.0
         return RidgeWithout(dual_coef, bias - e[:, None] * moved, residual)
+
+
+def _solve(P: Floats, a: Floats) -> Floats:
+    try:
+        return np.asarray(np.linalg.solve(P, a))
+    except np.linalg.LinAlgError:  # no row is left, or none that the others resemble
+        return np.asarray(np.linalg.lstsq(P, a, rcond=None)[0])
