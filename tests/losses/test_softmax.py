@@ -24,7 +24,7 @@ def test_a_class_without_rows_is_bounded():
     assert not Softmax().tangent(np.zeros((2, 3)), two, np.ones((2, 3))).dual_coef[:, 2].any()
 
 
-@pytest.mark.parametrize("scale", [1.0, 1e3, 1e6, 1e9])
+@pytest.mark.parametrize("scale", [1.0, 1e3, 1e6, 1e8])
 def test_the_bias_of_values_far_apart_is_found(scale):
     """Biases that undo an offset of each class leave no loss, however saturated the start is."""
     rng = np.random.default_rng(0)

@@ -19,7 +19,7 @@ _THOROUGH = (100, 30)
 _SMALLEST = 1e-300  # share of a class that no row is close to
 _EPS = float(np.finfo(np.float64).eps)
 _STAGE = 2.0  # factor of the values, from close together to as they are
-_FARTHEST = 1e15  # distance of values from which on a bias is a matter of rounding
+_FARTHEST = 1e12  # distance of values from which on a bias is a matter of rounding
 _CLOSE = 1e-13  # promised gain, relative to the summed cost, at which the next step is the last
 _RAREST = 1e-16  # share of a class without rows
 
