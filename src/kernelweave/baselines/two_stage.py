@@ -46,7 +46,7 @@ class HKLTwoStageClassifier(DecisionClassifier):
     rho : float
         Exponent of the first stage, in (1, 2].
     Cs : int or sequence of float
-        Values of C to try in both stages; a number stands for so many between 1e-3 and 1e3.
+        Values of C to try in both stages; an integer means this number from 1e-3 to 1e3.
     cv : int or splitter
         Cross-validation of both stages.
     scoring : str, callable or None

@@ -370,7 +370,7 @@ class AnnotatorKernelClassifier(RidgeAverageClassifier):
         Parameters
         ----------
         limit : int, optional
-            Return at most so many.
+            Maximum number of answers to return.
 
         Returns
         -------

@@ -297,7 +297,7 @@ class BaseHierarchical(TaskOutputs, PathMixin, BaseMKL):
         if not self.block_norms_.any():
             warn(
                 f"{who}: the best function is zero but for its bias. Hint: raise C, or give "
-                "kernels that tell the rows apart."
+                "kernels that distinguish the rows."
             )
         if result.converged:
             return

@@ -55,7 +55,7 @@ class BaseMetricKernel(LeftOutRows, NotebookSummary, BaseEstimator):
     columns : names, positions, slice, mask, callable, selector or None
         Columns to learn from; None: all.
     n_steps : int
-        Times that the metric is learned anew. 0: all columns count alike.
+        Number of updates of the metric. 0: all columns count alike.
     shrink : float
         Share of the off-diagonal part of the gradient outer product that the metric keeps; 1 lets
         it follow oblique directions freely, 0 keeps it diagonal.
@@ -66,7 +66,7 @@ class BaseMetricKernel(LeftOutRows, NotebookSummary, BaseEstimator):
         Widths to choose from, in medians of the distances.
     select : "loo" or "cv"
         How the step is chosen: by leave-one-out errors, or by three folds in each of which the
-        metric is learned anew, which takes about three times as long. Leave-one-out errors are too
+        metric is learned again, which takes about three times as long. Leave-one-out errors are too
         small where rows are few for the number of encoded columns.
     metric_rows : int
         Where there are more than `max_exact` rows: rows drawn to learn the metric.

@@ -172,7 +172,7 @@ class MKLRegressor(QuantileRegressor):
     intervals : {"auto", "guaranteed", "jackknife+"} or None
         How `predict_interval` gets models that did not see a row; None: not at all. "auto": CV+
         with five folds, with the kernel weights held where there are at most half as many kernels
-        as rows, and learned again for each fold otherwise. "guaranteed": all is fitted anew for
+        as rows, and learned again for each fold otherwise. "guaranteed": all is fitted again for
         each fold, scales and default kernels too, at the cost of the folds. "jackknife+": each row
         is left out in closed form, weights held; for the square loss and 2000 rows at most.
     calibration_cv : int, splitter, array of shape (n_samples,) or None

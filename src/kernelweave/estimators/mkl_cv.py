@@ -22,7 +22,7 @@ class MKLClassifierCV(PathCV, MKLClassifier):
     Parameters
     ----------
     Cs : int or sequence of float, default=7
-        Values of C to try; a number means so many between 1e-3 and 1e3, on a logarithmic scale.
+        Values of C to try; an integer means this number from 1e-3 to 1e3, on a logarithmic scale.
     cv : int, splitter or iterable, default=3
         How to split; an integer gives stratified folds.
     scoring : str, callable or None, default=None
@@ -65,7 +65,7 @@ class MKLRegressorCV(PathCV, MKLRegressor):
     Parameters
     ----------
     Cs : int or sequence of float, default=7
-        Values of C to try; a number means so many between 1e-3 and 1e3, on a logarithmic scale.
+        Values of C to try; an integer means this number from 1e-3 to 1e3, on a logarithmic scale.
     cv : int, splitter or iterable, default=3
         How to split.
     scoring : str, callable or None, default=None

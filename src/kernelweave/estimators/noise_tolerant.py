@@ -243,13 +243,13 @@ class NoiseTolerantKernelClassifier(RidgeAverageClassifier):
         if correction.hidden:
             warn(
                 f"{type(self).__name__}: mode='class' corrects nothing here: no row is surely of "
-                "the rarer class, so that its rate of wrong labels cannot be told from its share. "
-                "Hint: give rates or class_prior, or use mode='auto'."
+                "the rarer class, so that its rate of wrong labels cannot be distinguished from its "
+                "share. Hint: give rates or class_prior, or use mode='auto'."
             )
         if not correction.learned:
             warn(
-                f"{type(self).__name__}: the kernels tell no more about these labels than "
-                "chance would; predictions and noise level mean little. Hint: try other "
+                f"{type(self).__name__}: the kernels predict these labels no better than "
+                "chance; predictions and noise level mean little. Hint: try other "
                 "kernels, or check that y belongs to X."
             )
         return self

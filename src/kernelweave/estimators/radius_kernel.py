@@ -169,7 +169,7 @@ class RadiusKernelClassifier(KernelClassifier):
         return super()._hold(shared, result, rows)
 
     def _fold_limit(self, shared: _LearnedFamily, result: Result) -> int:
-        return self.max_iter  # widths start anew: there is no start from the final ones
+        return self.max_iter  # there is no start from final widths
 
     def _family(self, rows: Floats) -> Family:
         n, count = len(rows), _MATRICES[self.family]

@@ -38,9 +38,9 @@ class _RulePathCV(PathCV):
     rho : float, default=1.0
         In [1, 2]; see `RuleEnsembleClassifier`.
     Cs : int or sequence of float, default=9
-        Values of C to try; a number means so many on a logarithmic scale, between 0.01 and 100 for
-        ``rho=1`` and between 1e-3 and 1e3 otherwise. The path ends where a fold has more than two
-        times `max_rules` rules.
+        Values of C to try; an integer means this number on a logarithmic scale, between 0.01 and
+        100 for ``rho=1`` and between 1e-3 and 1e3 otherwise. The path ends where a fold has more
+        than two times `max_rules` rules.
     cv : int, splitter or iterable, default=5
         How to split; an integer gives stratified folds for classes.
     selection : {"one_standard_error", "best"}, default="one_standard_error"

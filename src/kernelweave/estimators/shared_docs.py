@@ -178,8 +178,8 @@ RULE_PARAMETERS = {
         rules.""",
     "threshold : float, default=1e-3": """Rules whose norm is at most this share of the largest are
         dropped.""",
-    "max_rules : int or None, default=None": """Keep at most so many rules: those whose contribution
-        to the scores varies most.""",
+    "max_rules : int or None, default=None": """Maximum number of rules: those whose contribution
+        to the scores varies most are kept.""",
     "refit : bool, default=False": """Whether to merge rules that hold on the same rows or on
         complementary ones (``x <= 3`` and ``x > 3``), and to fit the weights of the kept rules
         again: half the sum of their squares and a tenth of the loss, whatever C is. `refit_gap_` is
@@ -226,6 +226,8 @@ def shared_attributes(
         for owner in reversed(cls.__mro__):
             known |= entries(owner.__doc__ or "", "Parameters")
         names = [name for name in inspect.signature(cls).parameters if name in known]
+        own = entries(cls.__doc__, "Parameters")
+        names.sort(key=lambda name: name not in own)  # what is special about a class comes first
         attributes = entries(cls.__doc__, "Attributes")
         inherited = [entries(owner.__doc__ or "", "Attributes") for owner in cls.__mro__[1:]]
         for group in (*map(_written, groups), *inherited, _written(_INPUT)):

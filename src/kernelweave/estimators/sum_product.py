@@ -204,7 +204,7 @@ class SumProductMKLClassifier(KernelClassifier):
         )
 
     def _continue(self, result: Result, ratio: float) -> None:
-        return None  # every C starts anew, from `_starts`
+        return None  # every C starts from `_starts`
 
     def _fold_start(self, shared: _Structure, result: Result, rows: MergedRows) -> Floats:
         return np.asarray(np.log(result.weights))

@@ -32,8 +32,8 @@ from .landmarks import Landmarks, find_landmarks
 MANY_ROWS = 3000
 PASS_ROWS = 5000
 TOO_MANY_ROWS = 20_000
-# Between so many rows, kernels of high rank may be computed on demand; kernels without fused
-# tiles only where all kernels would be features, up to so many entries of all their Gram matrices.
+# Between these numbers of rows, kernels of high rank may be computed on demand; kernels without
+# fused tiles only where all would be features, up to this many entries of all Gram matrices.
 FIRST_ON_DEMAND = 6000
 ON_DEMAND_ROWS = 200_000
 _ON_DEMAND_ENTRIES = 5e9
@@ -69,7 +69,7 @@ def make_feature_bank(
     kernels = prepare_kernels(kernels, normalize)
     source = rows_of(kernels, X)
     n = source.n_samples
-    # Few rows tell of kernels of high rank, for which a search of landmarks is in vain.
+    # A few rows show which kernels have a high rank; no landmarks are searched for these.
     if (on_demand or n < TOO_MANY_ROWS) and _some_high_rank(kernels, source, tol):
         return None
     samples, landmarks = begin(kernels, source, tol)
