@@ -243,8 +243,8 @@ class NoiseTolerantKernelClassifier(RidgeAverageClassifier):
         if correction.hidden:
             warn(
                 f"{type(self).__name__}: mode='class' corrects nothing here: no row is surely of "
-                "the rarer class, so that its rate of wrong labels cannot be distinguished from its "
-                "share. Hint: give rates or class_prior, or use mode='auto'."
+                "the rarer class, so that its rate of wrong labels cannot be distinguished from "
+                "its share. Hint: give rates or class_prior, or use mode='auto'."
             )
         if not correction.learned:
             warn(

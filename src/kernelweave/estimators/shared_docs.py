@@ -226,8 +226,6 @@ def shared_attributes(
         for owner in reversed(cls.__mro__):
             known |= entries(owner.__doc__ or "", "Parameters")
         names = [name for name in inspect.signature(cls).parameters if name in known]
-        own = entries(cls.__doc__, "Parameters")
-        names.sort(key=lambda name: name not in own)  # what is special about a class comes first
         attributes = entries(cls.__doc__, "Attributes")
         inherited = [entries(owner.__doc__ or "", "Attributes") for owner in cls.__mro__[1:]]
         for group in (*map(_written, groups), *inherited, _written(_INPUT)):
