@@ -76,8 +76,6 @@ class GlobalDistanceMetric(PairMetric):
     ridge: float = 0.01
     tol: float = 1e-6
     max_iter: int = 1000
-    n_pairs: int | None = None
-    random_state: Any = None
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **PairMetric._parameter_constraints,

@@ -96,8 +96,6 @@ class InformationTheoreticMetric(PairMetric):
     solver: str = "descent"
     tol: float = 1e-3
     max_iter: int = 1000
-    n_pairs: int | None = None
-    random_state: Any = None
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **PairMetric._parameter_constraints,

@@ -90,8 +90,6 @@ class MPCKMeans(ClusterMixin, PairMethod):
     floor: float = 0.01
     tol: float = 1e-6
     max_iter: int = 100
-    n_pairs: int | None = None
-    random_state: Any = None
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **PairMethod._parameter_constraints,

@@ -86,8 +86,6 @@ class NonParametricKernel(PairEmbedding):
     ridge: float = 0.01
     tol: float = 1e-4
     max_iter: int = 5000
-    n_pairs: int | None = None
-    random_state: Any = None
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **PairEmbedding._parameter_constraints,

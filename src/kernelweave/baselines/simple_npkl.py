@@ -94,8 +94,6 @@ class SimpleNPKL(PairEmbedding):
     n_components: int = 200
     tol: float = 1e-3
     max_iter: int = 100
-    n_pairs: int | None = None
-    random_state: Any = None
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **PairEmbedding._parameter_constraints,

@@ -84,8 +84,6 @@ class SpectralKernelLearner(PairEmbedding):
     delta: float = 1.01
     tol: float = 1e-8
     max_iter: int = 10_000
-    n_pairs: int | None = None
-    random_state: Any = None
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **PairEmbedding._parameter_constraints,
