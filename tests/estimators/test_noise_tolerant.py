@@ -445,7 +445,9 @@ def test_a_rare_class_that_is_seen_clearly_is_corrected():
     assert model.score(new, truth) > 0.95
 
 
-@pytest.mark.filterwarnings("ignore:NoiseTolerantKernelClassifier. the kernels tell no more")
+@pytest.mark.filterwarnings(
+    "ignore:NoiseTolerantKernelClassifier. the kernels predict these labels no better"
+)
 def test_coefficients_are_in_the_order_of_a_model_file():
     """Sums in another order have other last digits, and a loaded model is the saved one."""
     model = NoiseTolerantKernelClassifier(mode="class", final="svm").fit(X, np.arange(len(X)) % 3)
