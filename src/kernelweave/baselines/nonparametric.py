@@ -8,7 +8,7 @@ certified although the factorised problem is not convex.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -44,6 +44,7 @@ OPTIONS = LowRankOptions()
 
 
 @shared_attributes()
+@dataclass(eq=False, repr=False)
 class NonParametricKernel(PairEmbedding):
     """NPK: the kernel matrix that is smooth on a neighbourhood graph and fits the pairs.
 
@@ -91,31 +92,19 @@ class NonParametricKernel(PairEmbedding):
     True
     """
 
+    n_neighbors: int = 10
+    _: KW_ONLY
+    C: float = 1.0
+    ridge: float = 0.01
+    tol: float = 1e-4
+    max_iter: int = 5000
+
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **PairEmbedding._parameter_constraints,
         "n_neighbors": [Interval(Integral, 1, None, closed="left")],
         "C": [Interval(Real, 0, None, closed="neither")],
         "ridge": [Interval(Real, 0, None, closed="neither")],
     }
-
-    def __init__(
-        self,
-        n_neighbors: int = 10,
-        *,
-        C: float = 1.0,
-        ridge: float = 0.01,
-        tol: float = 1e-4,
-        max_iter: int = 5000,
-        n_pairs: int | None = None,
-        random_state: Any = None,
-    ) -> None:
-        self.n_neighbors = n_neighbors
-        self.C = C
-        self.ridge = ridge
-        self.tol = tol
-        self.max_iter = max_iter
-        self.n_pairs = n_pairs
-        self.random_state = random_state
 
     def _learn(self, X: Any, pairs: Indices, labels: Floats) -> None:
         L = neighbour_laplacian(X, self.n_neighbors, self.ridge)

@@ -290,7 +290,7 @@ def _numbers(column: pd.Series[Any]) -> Floats:
 
 
 def class_codes(column: pd.Series[Any], classes: tuple[Any, ...]) -> Indices:
-    """Return positions of the classes of rows; an error names one that the model does not know."""
+    """Return positions of the classes of rows; an error names a class that is not in the model."""
     values = column.tolist()
     if all(isinstance(label, str) for label in classes):
         values = [value if isinstance(value, str) else str(value) for value in values]
