@@ -66,7 +66,8 @@ def _of_evaluation(found: Any, where: str) -> Answer:
     lines = [(_CONSTANT, score.constant, "")]
     better = score.gain is not None and score.gain[0] > 0
     verdict = _beside_constant(better, score.show(score.constant))
-    return _answer(score.title, score.value, score.interval, where, (verdict,), lines, score.show)
+    title = "R\u00b2" if score.name == "r2" else score.title
+    return _answer(title, score.value, score.interval, where, (verdict,), lines, score.show)
 
 
 def _beside_constant(better: bool, score: str) -> str:

@@ -268,7 +268,8 @@ def _least(sizes: list[_Sizes]) -> _Sizes:
     """Return what all members of a sum can afford."""
     n_background = min(size.n_background for size in sizes)
     sampled = any(size.n_permutations is not None for size in sizes)
-    n_rows = min(size.n_rows for size in sizes)
+    pairs = min(size.n_rows * size.n_background for size in sizes)
+    n_rows = int(np.clip(pairs / n_background, _LEAST_ROWS, _ROWS))
     return _Sizes(n_rows, n_background, n_background if sampled else None)
 
 
