@@ -54,7 +54,8 @@ KW_CLONES static inline void subtract(std::span<const Lane> inside, std::span<co
 }
 
 // The largest value of any coalition and any of the terms: the product of the larger of both factors.
-[[nodiscard]] KW_CLONES static inline double largest_value(std::span<const Lane> inside, std::span<const Lane> outside) {
+[[nodiscard]] KW_CLONES static inline double largest_value(std::span<const Lane> inside,
+                                                           std::span<const Lane> outside) {
     alignas(64) double product[kTerms];
     for (double& x : product) x = 1.0;
     for (std::size_t l = 0; l < outside.size(); ++l) {
@@ -111,12 +112,23 @@ KW_CLONES static inline void play_nodes(std::span<const double> nodes, std::span
         const std::size_t left = nodes.size() - q, n = n_blocks(left, n_blocks(left, kNodes));
         const double *tau = &nodes[q], *weight = &weights[q];
         switch (n) {
-            case 1: pass_nodes<1>(tau, weight, scale, inside, outside, packs, values, q == 0); break;
-            case 2: pass_nodes<2>(tau, weight, scale, inside, outside, packs, values, q == 0); break;
-            case 3: pass_nodes<3>(tau, weight, scale, inside, outside, packs, values, q == 0); break;
-            case 4: pass_nodes<4>(tau, weight, scale, inside, outside, packs, values, q == 0); break;
-            case 5: pass_nodes<5>(tau, weight, scale, inside, outside, packs, values, q == 0); break;
-            default: pass_nodes<kNodes>(tau, weight, scale, inside, outside, packs, values, q == 0);
+            case 1:
+                pass_nodes<1>(tau, weight, scale, inside, outside, packs, values, q == 0);
+                break;
+            case 2:
+                pass_nodes<2>(tau, weight, scale, inside, outside, packs, values, q == 0);
+                break;
+            case 3:
+                pass_nodes<3>(tau, weight, scale, inside, outside, packs, values, q == 0);
+                break;
+            case 4:
+                pass_nodes<4>(tau, weight, scale, inside, outside, packs, values, q == 0);
+                break;
+            case 5:
+                pass_nodes<5>(tau, weight, scale, inside, outside, packs, values, q == 0);
+                break;
+            default:
+                pass_nodes<kNodes>(tau, weight, scale, inside, outside, packs, values, q == 0);
         }
         q += n;
     }
@@ -329,8 +341,8 @@ inline void add_product_interactions(const GameBlock& block, std::span<const dou
 // factors that are not negative. Single precision is enough for a bound: both are rounded up.
 KW_CLONES static inline void spread_of_pair(std::span<const SingleLane> inside, std::span<const SingleLane> outside,
                                             SingleLane& centre, SingleLane& spread) {
-    // With eps = 2^-24, a ratio is off by 2 eps because u and w are rounded, and a sum of d ratios by a factor 1 + (d + 4)
-    // eps; the product of d factors by 1 + 3 d eps. Factors below 1e-30 count nothing.
+    // With eps = 2^-24, a ratio is off by 2 eps because u and w are rounded, and a sum of d ratios by a factor 1 + (d +
+    // 4) eps; the product of d factors by 1 + 3 d eps. Factors below 1e-30 count nothing.
     constexpr float kTiny = 1e-30F, kEps = 6e-8F;
     const float d = static_cast<float>(inside.size());
     centre.fill(1.0F + 3.0F * d * kEps);
@@ -378,8 +390,7 @@ inline void add_game_spreads(const GameBlock& block, std::span<const double> row
                     bins_of_spreads(centre, spread, scale, top, bin, size);
                     const std::size_t n = std::min(kTerms, block.n_terms - first);
                     double* sums = &out[row * n_bins];
-                    for (std::size_t i = 0; i < n; ++i)
-                        sums[bin[i]] += size[i] * sizes[first + i] * row_weights[other];
+                    for (std::size_t i = 0; i < n; ++i) sums[bin[i]] += size[i] * sizes[first + i] * row_weights[other];
                 }
     });
 }

@@ -171,7 +171,7 @@ class Permutations:
         own = np.take_along_axis(gains, self.ranks[:, :, None], axis=1)
         sums = np.zeros((m, n, len(full)))
         np.add.at(sums, self.others, own)
-        return sums * (m / n_orders)
+        return np.asarray(sums * (m / n_orders))
 
     def pairs(self, found: Floats, weights: Floats) -> Floats:
         """Permutations have no pairs."""
