@@ -66,7 +66,7 @@ def test_iterations_agree_with_factors(coupled, intercept):
     weights = random.uniform(0.0, 0.5, size=(150, 3))
     weights[:5] = 0.0  # absent rows
     sides = [weights, coupled, intercept]
-    options = systems.IterativeOptions(tol=1e-9, least_rank=20)
+    options = systems.IterativeOptions(tol=1e-9, least_rank=20, least_each=20)
     found = systems.IterativeSystem(K, *sides, options=options)
     exact = systems.DenseSystem(K, *sides)
     V = random.normal(size=(150, 3, 4))

@@ -38,8 +38,9 @@ class IterativeOptions:
     rank: float = (
         0.09  # of the preconditioner, in rows, times the root of the mean of the curvature
     )
-    least_rank: int = 100  # for every output,
-    most_rank: int = 500  # and for all together, unless that is less
+    least_rank: int = 100  # of one output,
+    least_each: int = 50  # of each of several,
+    most_rank: int = 500  # and of all together, unless that is less
 
 
 _ITERATIVE = IterativeOptions()
@@ -284,7 +285,8 @@ def sketch(K: KernelOperator, weights: Floats, options: IterativeOptions = _ITER
     """Return columns ``Z`` with ``Z Z'`` near K: its Nystroem approximation by some rows."""
     n, n_outputs = weights.shape
     wanted = int(options.rank * n * np.sqrt(_mean_curvature(K, weights)))
-    rank = min(n, max(options.least_rank, min(wanted, options.most_rank // n_outputs)))
+    least = options.least_rank if n_outputs == 1 else options.least_each
+    rank = min(n, max(least, min(wanted, options.most_rank // n_outputs)))
     some = np.linspace(0, K.n_samples - 1, rank, dtype=np.intp)
     corner = K.block(some, some)
     size = float(np.trace(corner)) / rank or 1.0  # a unit in which single precision has the range
