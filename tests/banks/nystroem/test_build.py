@@ -136,3 +136,4 @@ def test_rows_from_which_kernels_are_computed_on_demand(kernels, n, expected):
     X = np.random.default_rng(0).normal(size=(n, 10))
     assert large.may_compute(kernels, X, "trace", "2GB") is expected
     assert not large.may_compute(kernels, X, "trace", "200MB")
+    assert not large.may_compute(kernels, X, "trace", "300MB", whole=True)
