@@ -11,7 +11,7 @@ from quick import first
 _SCRIPT = """
 import sys
 from kernelweave.cli.startup import defer
-defer(["{name}", "no_such_module_at_all"])
+defer({"{name}": ["rankdata"], "no_such_module_at_all": []})
 assert "no_such_module_at_all" not in sys.modules
 import {name}
 assert "{inner}" not in sys.modules
@@ -23,9 +23,16 @@ assert "{inner}" in sys.modules and type(sys.modules["{name}"]) is type(sys)
 @pytest.mark.parametrize(
     ("name", "inner", "use"),
     first(
-        2,
+        3,
         [
             ("scipy.stats", "scipy.stats._stats_py", "assert scipy.stats.norm.cdf(0.0) == 0.5"),
+            (
+                "scipy.stats",
+                "scipy.stats._stats_py",
+                "from scipy.stats import rankdata\n"
+                "assert 'scipy.stats._stats_py' not in sys.modules\n"
+                "assert rankdata([3.0, 1.0]).tolist() == [2.0, 1.0]",
+            ),
             ("pandas", "pandas.core.frame", "from pandas.core.frame import DataFrame"),
             ("scipy.stats", "scipy.stats._stats_py", "from scipy.stats import norm"),
             ("pandas", "pandas.core.frame", "assert pandas.DataFrame({'a': [1]}).a.sum() == 1"),
@@ -39,7 +46,7 @@ def test_a_module_is_imported_when_it_is_used(name, inner, use):
 
 def test_modules_that_are_imported_already_stay():
     before = {name: sys.modules.get(name) for name in ("numpy", "pandas")}
-    startup.defer(before)
+    startup.defer(dict.fromkeys(before, ()))
     assert all(sys.modules[name] is module for name, module in before.items() if module)
 
 

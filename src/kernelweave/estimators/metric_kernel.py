@@ -187,7 +187,7 @@ class MetricKernelClassifier(
         metric_rows: int = 1500,
         max_exact: int = 2000,
         max_full: int = 20000,
-        n_landmarks: int = 1000,
+        n_landmarks: int | str = "auto",
         class_weight: dict[Any, float] | str | None = "auto",
         margins: Any = None,
         memory_limit: float | str | None = None,
