@@ -230,9 +230,7 @@ class BaseMetricKernel(LeftOutRows, NotebookSummary, BaseEstimator):
             else:
                 data = (rows, Y[used], weight[used])
                 marks = limits.affordable_landmarks(len(used), Y.shape[1])
-                found = fit_all_rows(
-                    self.solver_, chosen.step, self.kernel_, *data, marks, random
-                )
+                found = fit_all_rows(self.solver_, chosen.step, self.kernel_, *data, marks, random)
                 support, residuals = found.support, found.residuals
         self.ridge_, self.loo_error_, self.trace_left_out_ = (
             found.ridge,

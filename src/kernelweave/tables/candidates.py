@@ -201,9 +201,7 @@ SVM = Candidate(
     lambda n, k: 0.02 + 1e-7 * n**2 * k,
     max_rows=5000,
 )
-METRIC = Candidate(
-    "learned metric", lambda p: [{}], _metric, _metric_seconds, chosen=_metric_grids
-)
+METRIC = Candidate("learned metric", lambda p: [{}], _metric, _metric_seconds, chosen=_metric_grids)
 MKL = Candidate(
     METHODS["mkl"].title,
     _costs(0.3, 3.0),

@@ -46,9 +46,7 @@ def decide(race: Race) -> Choice:
         mixed_losses = race.row_losses(rows, mixed.crossed)
         gain, error = paired_difference(mixed_losses, own[rows])
         if halves or (gain > _BETTER * error and gain > _GAIN * means[winner.name]):
-            members = [
-                (e, w) for e, w in zip(halves or able, mixed.weights, strict=True) if w > 0
-            ]
+            members = [(e, w) for e, w in zip(halves or able, mixed.weights, strict=True) if w > 0]
             predicted = mixed.crossed
             own = np.full(len(own), np.nan)
             own[rows] = mixed_losses
