@@ -113,7 +113,8 @@ class MetricStep:
     # Weighted mean squared leave-one-out residual, relative to the variance of the targets.
     loo_error: float
     n_solves: int  # factorisations that the search took
-    outer_product: Floats | None = None  # average of that of the gradients
+    # (n_columns, n_columns): mean outer product of the gradients
+    outer_product: Floats = field(default_factory=lambda: np.empty((0, 0)))
 
     def values(self, train: Floats, rows: Floats) -> Floats:
         """Return the function at encoded rows; `train` are those that it was fitted to."""
