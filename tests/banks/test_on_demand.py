@@ -68,6 +68,16 @@ def test_means_from_a_sample(monkeypatch, weight):
     assert_allclose(banks[0].scales, banks[1].scales, rtol=1e-9)  # the sample is all rows
 
 
+def test_means_do_not_lose_digits_to_single_precision(monkeypatch):
+    monkeypatch.setattr(on_demand, "OPTIONS", replace(on_demand.OPTIONS, stored_rows=30))
+    rows = 1e-4 * np.random.default_rng(1).normal(size=(30, 40))  # a sample of 30 is all rows
+    kernel = Polynomial(degree=1, coef0=1.0)  # nearly the constant one
+    bank = make_bank([kernel], rows, on_demand=True)
+    assert bank.summary()[0]["form"] == on_demand.FORM
+    gram = kernel(rows)
+    assert_allclose(bank.scales, 30 / (np.trace(gram) - gram.sum() / 30), rtol=1e-6)
+
+
 def test_single_precision_only_where_it_is_enough():
     offset = ROWS + 1e4 * (np.arange(45) % 2)[:, None]  # two clusters far apart
     close, far = (make_bank([RBF(width=0.3)], X, on_demand=True) for X in (ROWS, offset))

@@ -83,9 +83,15 @@ def power(rng, low, high):
 
 
 def draw_size(rng, many=False):
-    """Draw how many rows there are: few, some hundreds, or enough for Nystroem features."""
-    if many and chance(rng, 0.003):
+    """Draw how many rows there are: few, some hundreds, or enough for Nystroem features.
+
+    Between these, systems of smooth losses are solved by conjugate gradients.
+    """
+    rare = rng.random() if many else 0.5
+    if rare < 0.003:
         return int(rng.integers(3001, 3500))
+    if rare > 0.996:
+        return int(power(rng, np.log10(400), np.log10(1800)))
     if chance(rng, 0.1):
         return int(power(rng, np.log10(60), np.log10(300)))
     return int(rng.integers(4, 60))

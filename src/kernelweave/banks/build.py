@@ -218,13 +218,14 @@ def _estimated_means(bank: KernelBank, share: Floats) -> Floats:
     """
     there = np.flatnonzero(share)
     some = there[np.unique(np.linspace(0, len(there) - 1, ON_DEMAND.sample).astype(np.intp))]
-    own = share[some] / share[some].sum()
+    own = np.zeros_like(share)
+    own[some] = share[some] / share[some].sum()
     means = np.zeros(bank.n_kernels)
     for part, ids in bank.parts:
         if part.form != FORM:
             means[ids] = bank.subset(ids).centred_means(share)
             continue
-        sampled = bank.subset(ids).take(some).centred_means(own)
+        sampled = bank.subset(ids).centred_means(own)
         spread = 1.0 - float(own @ own)  # zero for a single row
         means[ids] = sampled * ((1.0 - float(share @ share)) / spread) if spread > 0 else sampled
     return means

@@ -77,6 +77,7 @@ def run_solvers(
     K, (n, n_outputs) = problem.K, problem.Y.shape
     enough = enough if n_outputs == 1 else np.inf
     lent, jumps, max_jumps = 0, 0, _OPTIONS.max_jumps
+    useless, next_try = [0] * n_outputs, [0] * n_outputs  # exact solves in a row without a gain
     interior: list[tuple[float, Floats, Floats]] = []  # gaps and points of interior point methods
     updates = at_a_time = int(min(20 * n + 1000, max(1000, _OPTIONS.entries_at_a_time / n)))
     while True:
@@ -99,7 +100,12 @@ def run_solvers(
         if not slow or jumps >= max_jumps:
             break
         # Pair updates are slow on badly conditioned kernels; the free rows have a linear system.
-        improved = [problem.solve_free(solvers[o], o) for o in slow]
+        # While pair updates go on, each system in a row that was no use doubles the wait.
+        due = [o for o in slow if states[o] != _PAUSED or jumps >= next_try[o]]
+        improved = [problem.solve_free(solvers[o], o) for o in due]
+        for o, useful in zip(due, improved, strict=True):
+            useless[o] = 0 if useful else useless[o] + 1
+            next_try[o] = jumps + 2 ** useless[o]
         jumps += 1
         stuck = not any(improved) and _PAUSED not in states
         slow_now = stuck or jumps == _OPTIONS.slow_jumps
