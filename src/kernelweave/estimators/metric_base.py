@@ -81,8 +81,8 @@ class BaseMetricKernel(LeftOutRows, NotebookSummary, BaseEstimator):
         kernel, in single precision; beyond, or where `memory_limit` does not hold the kernel,
         Nystroem landmarks stand for the rows.
     n_landmarks : int or "auto"
-        Number of landmarks. "auto": 1000, doubled up to 4000 while leave-one-out errors with all of
-        them are more than 2 % below those with half; tables with many levels need more.
+        Number of landmarks. "auto": 1000, doubled up to 4000 while the leave-one-out error with all
+        of them is more than 0.002 below that with half; tables with many levels need more.
     random_state : int, RandomState or None
         Draws rows and landmarks where there are more than `max_exact`.
     verbose : int

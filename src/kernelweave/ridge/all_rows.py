@@ -25,7 +25,7 @@ from .parts import Marks, PartedFeatures
 _MATRICES = 4  # of n x n numbers that an exact fit holds at once
 CANDIDATES = 4  # rows among which landmarks are chosen, in multiples of their number
 LANDMARKS = (1000, 4000)  # numbers of landmarks to start with and to end at, where not given
-_WORTH = 0.02  # relative fall of the error from half of the landmarks to all that asks for more
+_WORTH = 0.002  # fall of the relative error from half of the landmarks to all that asks for more
 _RIDGES = np.geomspace(1e-4, 10.0, 11)  # of Nystroem features; chosen anew on all rows
 _FULL_RIDGES = np.geomspace(1e-3, 10.0, 9)  # of conjugate gradients, which are slow below
 
@@ -125,7 +125,7 @@ def fit_all_rows(
     least, most = landmarks
     if solver == "nystroem":
         marks, half = solve_nystroem(block, Y, weight, draw(least), least, _RIDGES)
-        while 2 * least <= most and marks.loo_error < (1.0 - _WORTH) * half():
+        while 2 * least <= most and marks.loo_error < half() - _WORTH:
             least *= 2
             del marks, half  # before the features of more landmarks
             marks, half = solve_nystroem(block, Y, weight, draw(least), least, _RIDGES)
