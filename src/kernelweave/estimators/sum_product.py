@@ -22,6 +22,7 @@ from kernelweave.kernels import (
     Kernel,
     KernelFamily,
     encodes_gaps,
+    takes_sparse,
     expand_kernels,
 )
 from kernelweave.kernels.base import is_number
@@ -206,6 +207,9 @@ class SumProductMKLClassifier(KernelClassifier):
 
     def _takes_gaps(self) -> bool:
         return encodes_gaps(self.structure)
+
+    def _takes_sparse(self) -> bool:
+        return takes_sparse(self.structure)
 
     def _prepare(self, rows: MergedRows, targets: Targets, models: list[Self]) -> _Structure:
         return self._build_structure(rows)

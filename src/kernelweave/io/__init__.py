@@ -12,6 +12,9 @@ A model file is a zip without compression that holds ``model.json`` and arrays `
 ``support_rows``
     The columns that prediction compares with, once for each choice of columns in use; a Nystroem
     fit has ``landmarks`` instead. Rule ensembles and clusterings have neither this nor ``kernels``.
+``pipeline``
+    Only for a pipeline of scikit-learn's scalers, imputers and encoders, and an estimator: the
+    names, classes, parameters and fitted vectors of the steps before it. Such a file has version 2.
 ``preprocess``, ``steps``
     Only for a pipeline of a `TablePreparer` and an estimator: the fitted attributes of the first
     step, and the names of both.
@@ -61,17 +64,20 @@ __all__ = [
 ]
 
 _FORMAT = "kernelweave model"
-_VERSION = 1
+_VERSION = 2  # that of pipelines; other files have version 1, which older versions read
 
 
 def save(model: Any, path: str | os.PathLike[str], *, record: FitRecord | None = None) -> Path:
     """Write a fitted model to a file.
 
-    The file appears complete or not at all. Kernels made by `FromCallable` cannot be saved.
+    The file appears complete or not at all. Kernels made by `FromCallable` cannot be saved. Of a
+    scikit-learn pipeline these steps can be saved before the estimator: StandardScaler,
+    RobustScaler, MinMaxScaler, MaxAbsScaler, SimpleImputer, OneHotEncoder, OrdinalEncoder,
+    FunctionTransformer without a function, and ColumnTransformer and Pipeline of these.
 
     Parameters
     ----------
-    model : estimator of kernelweave, or Pipeline of a TablePreparer and one
+    model : estimator of kernelweave, or Pipeline that ends with one
         A fitted model.
     path : str or path
         The file; an existing one is replaced.
@@ -102,7 +108,8 @@ def save(model: Any, path: str | os.PathLike[str], *, record: FitRecord | None =
             node = encode_model(model, writer)
             if record is not None:
                 node["record"] = encode(record.to_dict(), writer)
-            writer.finish({"format": _FORMAT, "version": _VERSION, "made_by": _versions()} | node)
+            number = _VERSION if "pipeline" in node else 1
+            writer.finish({"format": _FORMAT, "version": number, "made_by": _versions()} | node)
     except OSError as error:
         reason = error.strerror or error
         raise ModelFileError(f"The file {where} cannot be written: {reason}.") from error
@@ -121,7 +128,7 @@ def load(path: str | os.PathLike[str]) -> Any:
 
     Returns
     -------
-    model : estimator of kernelweave, or Pipeline of a TablePreparer and one
+    model : estimator of kernelweave, or Pipeline that ends with one
         Equal to the saved one in every fitted attribute and prediction.
     """
     with _opened(_path(path)) as (reader, document):
@@ -129,7 +136,7 @@ def load(path: str | os.PathLike[str]) -> Any:
 
 
 def load_steps(path: str | os.PathLike[str]) -> list[tuple[str, Any]]:
-    """Read the steps of a model that `save` wrote: a `TablePreparer`, if any, and the estimator.
+    """Read the steps of a model that `save` wrote: its preparation, if any, and the estimator.
 
     Quicker than `load` in a new process, because scikit-learn's pipeline is not imported.
 

@@ -8,10 +8,10 @@ from .expected import Expected
 from .expression import Cosine, Group, Product, Scaled, Sum, group
 from .gaps import Known
 from .gaussian import ARD, RBF, Additive, Laplacian
+from .given import encodes_gaps, takes_sparse
 from .ladders import (
     KernelsLike,
     are_given,
-    encodes_gaps,
     expand_kernels,
     polynomial_ladder,
     rbf_ladder,
@@ -52,6 +52,7 @@ __all__ = [
     "are_given",
     "complete_ladder",
     "encodes_gaps",
+    "takes_sparse",
     "expand_kernels",
     "group",
     "mixed_ladder",
