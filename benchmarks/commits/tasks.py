@@ -8,7 +8,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[2]))  # asv knows this folder only
 
-from benchmarks.tasks import Task  # noqa: E402
+from benchmarks.tasks import Task
 
 CASES = {
     "210 kernels, 1000 rows": ("fits:whole", {"n": 1000, "threads": 1}),
@@ -17,7 +17,7 @@ CASES = {
     "60 kernels of one column, 5000 rows": ("scale:weights", {"n": 5000, "threads": 1}),
     "rules, 5000 rows": ("rules:many_rows", {"n": 5000, "threads": 1}),
 }
-FITS = [name for name, (task, _) in CASES.items() if task == "fits:whole"]
+FITS = tuple(name for name, (task, _) in CASES.items() if task == "fits:whole")
 
 
 def make(name: str) -> Task:
@@ -31,7 +31,7 @@ def make(name: str) -> Task:
 class Work:
     """Seconds and peak memory of each task."""
 
-    params = list(CASES)
+    params = tuple(CASES)
     param_names = ("task",)
     timeout = 300
 

@@ -86,9 +86,7 @@ def test_tasks(model):
     pipeline = make_pipeline(StandardScaler(), asked).fit(X, y, task=TASK)
     rows = StandardScaler().fit_transform(X)
     direct = clone(model).fit(rows, y, task=TASK)
-    np.testing.assert_array_equal(
-        pipeline.predict(X, task=TASK), direct.predict(rows, task=TASK)
-    )
+    np.testing.assert_array_equal(pipeline.predict(X, task=TASK), direct.predict(rows, task=TASK))
     asked.set_score_request(task=True)
     result = cross_validate(asked, X, y, cv=FOLDS, params={"task": TASK})
     for (train, test), found in zip(FOLDS.split(X), result["test_score"], strict=True):

@@ -9,8 +9,8 @@ from scipy.sparse import csr_array
 from kernelweave.errors import InputError, InputTypeError
 from kernelweave.estimators.targets import (
     class_targets,
-    label_targets,
     label_table,
+    label_targets,
     read_tasks,
     refuse_absent_class,
     task_matrix,

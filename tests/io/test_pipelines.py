@@ -149,7 +149,7 @@ def test_refused_pipelines(tmp_path):
     with pytest.raises(ModelFileError, match="A step of type Scaler cannot be saved"):
         save(make_pipeline(Scaler(), MODEL).fit(X, Y), tmp_path / "m.kw")
     kept = make_pipeline(StandardScaler(), MODEL, memory=str(tmp_path / "cache")).fit(X, Y)
-    with pytest.raises(ModelFileError, match="A Pipeline with memory='.*' cannot be saved"):
+    with pytest.raises(ModelFileError, match=r"A Pipeline with memory='.*' cannot be saved"):
         save(kept, tmp_path / "m.kw")
 
 
@@ -188,7 +188,9 @@ def test_forged_values_are_refused_or_harmless(tmp_path, saved, data):
     try:
         model = load(path)
     except ModelFileError as error:
-        assert "\n" not in str(error)
-        assert str(path) in str(error)
+        told = str(error)
     else:
         assert type(model) is Pipeline
+        return
+    assert str(path) in told
+    assert "\n" not in told

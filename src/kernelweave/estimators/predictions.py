@@ -144,7 +144,6 @@ class TaskClassifier(CalibratedClassifier):
         return float(accuracy_score(y, self.predict(X, task), sample_weight=sample_weight))
 
 
-
 class TaskRegressor(IntervalRegressor):
     """Mixin, before `TaskOutputs`, of regressors with one output per target or task."""
 

@@ -22,8 +22,8 @@ from kernelweave.kernels import (
     Kernel,
     KernelFamily,
     encodes_gaps,
-    takes_sparse,
     expand_kernels,
+    takes_sparse,
 )
 from kernelweave.kernels.base import is_number
 from kernelweave.kernels.network import Network, Path

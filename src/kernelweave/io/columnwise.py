@@ -1,7 +1,7 @@
 """Fitted scalers, imputers and encoders of scikit-learn as JSON, and back.
 
-`STEPS` lists the classes, and what a file holds of each: plain values and vectors, never a function.
-A step with anything else is refused when it is saved.
+`STEPS` lists the classes, and what a file holds of each: plain values and vectors, no function. A
+step with anything else is refused when it is saved.
 """
 
 from __future__ import annotations
@@ -228,7 +228,7 @@ def _check_plain(name: str, value: Any) -> None:
 
 def _read_dtype(name: str, value: Any, step: Any = None) -> np.dtype[Any]:
     check_type(name, value, str)
-    found = np.dtype(value)
+    found: np.dtype[Any] = np.dtype(value)
     if found.kind not in KINDS + "O" or (step is None and found.kind not in "fiu"):
         raise ValueError(f"{name} is {value!r}")
     return found

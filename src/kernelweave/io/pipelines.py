@@ -6,6 +6,7 @@ again. A column transformer whose columns a function picks has the columns that 
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -119,7 +120,7 @@ def _decode_pipeline(node: dict[str, Any], decode: Decoder, last: list[Any]) -> 
     pipeline = made(_PIPELINE, node, decode, steps=steps)
     pipeline._validate_steps()
     present = [step for _, step in steps if step != "passthrough"]
-    for one, two in zip(present[:-1], present[1:], strict=True):
+    for one, two in pairwise(present):
         _check_width(one, _columns_of(two))
     return pipeline
 

@@ -52,7 +52,6 @@ __all__ = [
     "are_given",
     "complete_ladder",
     "encodes_gaps",
-    "takes_sparse",
     "expand_kernels",
     "group",
     "mixed_ladder",
@@ -60,5 +59,6 @@ __all__ = [
     "polynomial_ladder",
     "rbf_ladder",
     "take",
+    "takes_sparse",
     "views",
 ]
