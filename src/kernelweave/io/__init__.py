@@ -130,6 +130,20 @@ def load(path: str | os.PathLike[str]) -> Any:
     -------
     model : estimator of kernelweave, or Pipeline that ends with one
         Equal to the saved one in every fitted attribute and prediction.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> from kernelweave import MKLClassifier
+    >>> from kernelweave.io import load, save
+    >>> model = make_pipeline(StandardScaler(), MKLClassifier())
+    >>> model = model.fit([[0.0], [1.0], [2.0], [3.0]], ["low", "low", "high", "high"])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     again = load(save(model, f"{folder}/model.kw"))
+    >>> again.predict([[0.5]])
+    array(['low'], dtype='<U4')
     """
     with _opened(_path(path)) as (reader, document):
         return decode_model(document, Decoder(reader))
@@ -149,6 +163,17 @@ def load_steps(path: str | os.PathLike[str]) -> list[tuple[str, Any]]:
     -------
     steps : list of tuple (str, estimator)
         Names and steps; one of the name "model" for a model that is no pipeline.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from kernelweave import MKLClassifier
+    >>> from kernelweave.io import load_steps, save
+    >>> model = MKLClassifier().fit([[0.0], [1.0], [2.0], [3.0]], ["low", "low", "high", "high"])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     steps = load_steps(save(model, f"{folder}/model.kw"))
+    >>> [name for name, step in steps]
+    ['model']
     """
     with _opened(_path(path)) as (reader, document):
         return decode_steps(document, Decoder(reader))
@@ -167,6 +192,17 @@ def describe(path: str | os.PathLike[str]) -> dict[str, Any]:
     about : dict
         ``version`` of the format, ``made_by`` (versions of packages), ``estimator``, ``bytes``, and
         ``record``, the `FitRecord` of the file or None.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from kernelweave import MKLClassifier
+    >>> from kernelweave.io import describe, save
+    >>> model = MKLClassifier().fit([[0.0], [1.0], [2.0], [3.0]], ["low", "low", "high", "high"])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     about = describe(save(model, f"{folder}/model.kw"))
+    >>> about["estimator"], about["record"]
+    ('MKLClassifier', None)
     """
     where = _path(path)
     with _opened(where) as (reader, document):
