@@ -24,7 +24,7 @@ from kernelweave import (
 )
 from kernelweave.errors import ModelFileError
 from kernelweave.io import describe, load, load_steps, save
-from model_files import changed, forged, refused, same
+from model_files import changed, forged, mutated, refused, same
 from quick import examples
 
 RANDOM = np.random.default_rng(0)
@@ -194,3 +194,16 @@ def test_forged_values_are_refused_or_harmless(tmp_path, saved, data):
         return
     assert str(path) in told
     assert "\n" not in told
+
+
+def test_damage_is_told(tmp_path, saved):
+    random, path, refusals = np.random.default_rng(0), tmp_path / "m.kw", 0
+    for _ in range(200):
+        path.write_bytes(mutated(saved, random))
+        try:
+            model = load(path)
+        except ModelFileError:
+            refusals += 1
+        else:
+            assert type(model) is Pipeline
+    assert refusals > 150
