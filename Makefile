@@ -73,9 +73,10 @@ bench-commits: $(VENV)/.package $(VENV)/.group-commits ## Measure some tasks at 
 docs: $(VENV)/.package $(VENV)/.group-docs ## Build the documentation
 	$(VENV)/bin/sphinx-build -W docs docs/_build/html
 
+wheels: export SOURCE_DATE_EPOCH = $(shell git log -1 --format=%ct)
 wheels: $(VENV)/.group-release ## Build and audit the wheel and the source distribution, and try the wheel
 	rm -rf dist && mkdir -p dist/linux
-	SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) $(VENV)/bin/python -m build --outdir dist/linux
+	$(VENV)/bin/python -m build --outdir dist/linux
 	mv dist/linux/*.tar.gz dist
 	PATH="$$PWD/$(VENV)/bin:$$PATH" $(VENV)/bin/auditwheel repair --wheel-dir dist dist/linux/*.whl && rm -rf dist/linux
 	$(VENV)/bin/twine check --strict dist/*
