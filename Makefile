@@ -14,7 +14,7 @@ CORE := CMakeLists.txt pyproject.toml $(CPP)
 unexport PYTHONDONTWRITEBYTECODE
 .NOTPARALLEL: # two pips must not write into one environment
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-all test-interop test-oldest test-databases wheels coverage fuzz lint bench docs sanitize format clean radius noisy structures pairs rules tables people missing
+.PHONY: help demo test test-all test-interop test-spark test-oldest test-databases wheels coverage fuzz lint bench bench-commits docs sanitize format clean radius noisy structures pairs rules tables people missing
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -36,6 +36,10 @@ test-all: $(VENV)/.package $(VENV)/.group-test ## Run all tests, the long ones t
 test-interop: $(VENV)/.package $(VENV)/.group-test $(VENV)/.group-interop ## Run exported models in onnxruntime
 	$(VENV)/bin/python -m pytest tests/io/test_onnx.py $(ARGS)
 
+test-spark: $(VENV)/.package $(VENV)/.group-test $(VENV)/.group-spark ## Score rows on a local Spark, which needs Java
+	@command -v java >/dev/null || echo "Java is not installed, so the tests are skipped; on Debian: apt-get install default-jre-headless"
+	$(VENV)/bin/python -m pytest tests/io/test_spark.py $(ARGS)
+
 # Files of earlier versions are compared with fits whose last digits depend on the linear algebra;
 # old versions use what newer versions of their own dependencies deprecate.
 test-oldest: $(OLDEST)/.package ## Run the tests with the oldest versions of the dependencies
@@ -53,6 +57,7 @@ lint: $(VENV)/.package $(VENV)/.group-lint $(VENV)/.group-build ## Check style, 
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/ruff format --check .
 	$(VENV)/bin/mypy
+	$(VENV)/bin/reuse lint --quiet
 	$(VENV)/bin/clang-format --dry-run --Werror $(CPP)
 	@if command -v clang-tidy >/dev/null; then $(tidy); \
 	else echo "clang-tidy is not installed, so the C++ files were not analysed."; fi
@@ -60,12 +65,18 @@ lint: $(VENV)/.package $(VENV)/.group-lint $(VENV)/.group-build ## Check style, 
 bench: $(BENCH)/.package $(BENCH)/.peers ## Measure kernelweave beside other packages
 	$(BENCH)/bin/python -m benchmarks
 
+COMMITS ?= HEAD^!
+bench-commits: $(VENV)/.package $(VENV)/.group-commits ## Measure some tasks at other commits with asv (COMMITS=v0.1.0..HEAD)
+	$(VENV)/bin/asv machine --yes
+	$(VENV)/bin/asv run $(COMMITS) --skip-existing $(ARGS)
+
 docs: $(VENV)/.package $(VENV)/.group-docs ## Build the documentation
 	$(VENV)/bin/sphinx-build -W docs docs/_build/html
 
+wheels: export SOURCE_DATE_EPOCH = $(shell git log -1 --format=%ct)
 wheels: $(VENV)/.group-release ## Build and audit the wheel and the source distribution, and try the wheel
 	rm -rf dist && mkdir -p dist/linux
-	SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) $(VENV)/bin/python -m build --outdir dist/linux
+	$(VENV)/bin/python -m build --outdir dist/linux
 	mv dist/linux/*.tar.gz dist
 	PATH="$$PWD/$(VENV)/bin:$$PATH" $(VENV)/bin/auditwheel repair --wheel-dir dist dist/linux/*.whl && rm -rf dist/linux
 	$(VENV)/bin/twine check --strict dist/*
@@ -139,7 +150,7 @@ $(VENV)/.package $(BENCH)/.package: %/.package: %/.ready %/.modules $(CORE)
 	CXX="$$cxx" $*/bin/python $(PIP_INSTALL) --editable '.[cli,io,experiments]'
 	@touch $@
 
-GROUPS := $(addprefix $(VENV)/.group-,build test lint docs release interop)
+GROUPS := $(addprefix $(VENV)/.group-,build test lint docs release interop spark commits)
 $(GROUPS): $(VENV)/.group-%: $(VENV)/.ready pyproject.toml
 	$(VENV)/bin/python $(PIP_INSTALL) --group $*
 	@touch $@

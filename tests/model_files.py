@@ -98,11 +98,11 @@ json_values = st.recursive(
 )
 
 
-def forged(saved, data):
+def forged(saved, data, within=None):
     """Return a model file in which hypothesis has put something else somewhere."""
     members = unpacked(saved)
     document = json.loads(members["model.json"])
-    node = document
+    node = document if within is None else document[within]
     while True:
         keys = list(node) if isinstance(node, dict) else list(range(len(node)))
         key = data.draw(st.sampled_from(keys))

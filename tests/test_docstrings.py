@@ -253,3 +253,40 @@ def test_a_missing_section_is_added_in_its_place(title, before):
     made = with_section(doc, title, ["gap : float\n    Never negative."])
     assert list(sections(made)) == [title, before]
     assert with_section(made, title, []) == with_section(doc, title, [])
+
+
+SHOWN = ("", ".io", ".datasets", ".inspection", ".plots", ".report", ".baselines", ".testing")
+
+
+def without_example(module: Any) -> list[str]:
+    """Return the public functions, estimators and kernels whose docstring shows no use of them."""
+    things = {name: getattr(module, name) for name in module.__all__}
+    return [
+        name
+        for name, thing in things.items()
+        if callable(thing)
+        # Results of functions are shown where they are returned.
+        and not (dataclasses.is_dataclass(thing) and module is not kernelweave)
+        and ">>> " not in inspect.getdoc(thing).partition("Examples\n--------\n")[2]
+    ]
+
+
+@pytest.mark.parametrize("name", SHOWN)
+def test_every_public_name_has_an_example(name):
+    assert not without_example(importlib.import_module(f"kernelweave{name}"))
+
+
+def test_a_missing_example_is_found():
+    def bare() -> None:
+        """Do nothing.
+
+        Examples
+        --------
+        None yet.
+        """
+
+    class Module:
+        __all__ = ("bare",)
+
+    Module.bare = staticmethod(bare)
+    assert without_example(Module) == ["bare"]

@@ -223,7 +223,7 @@ IGNORED = (
     # scikit-learn's own test of the type of y casts an infinite label to a whole number.
     "invalid value encountered in cast:RuntimeWarning",
     # Some of its tests have labels that nothing can be learned about.
-    "NoiseTolerantKernelClassifier. the kernels tell:UserWarning",
+    "NoiseTolerantKernelClassifier. the kernels predict:UserWarning",
     "SumProductMKLClassifier. the best weights are:UserWarning",
     "PairwiseKernelLearner. all weights are zero:UserWarning",
     "reliability. .* of the kernels get a negative mean:UserWarning",
@@ -275,7 +275,7 @@ def test_everything_public_is_documented(kind):
 
 
 @pytest.mark.parametrize("kind", CONFIGURATIONS, ids=lambda kind: kind.__name__)
-@pytest.mark.filterwarnings("ignore:NoiseTolerantKernelClassifier. the kernels tell:UserWarning")
+@pytest.mark.filterwarnings("ignore:NoiseTolerantKernelClassifier. the kernels predict:UserWarning")
 @pytest.mark.filterwarnings("ignore:PairwiseKernelLearner. all weights are zero:UserWarning")
 def test_fitted_attributes_are_documented_and_the_other_way_round(kind):
     X = [[0.0, 1.0], [1.0, 0.0], [2.0, 2.0], [3.0, 1.0], [0.5, 2.0], [2.5, 0.0]] * 2
@@ -292,7 +292,7 @@ def test_fitted_attributes_are_documented_and_the_other_way_round(kind):
 
 
 @pytest.mark.parametrize("kind", CONFIGURATIONS, ids=lambda kind: kind.__name__)
-@pytest.mark.filterwarnings("ignore:NoiseTolerantKernelClassifier. the kernels tell:UserWarning")
+@pytest.mark.filterwarnings("ignore:NoiseTolerantKernelClassifier. the kernels predict:UserWarning")
 @pytest.mark.filterwarnings("ignore:PairwiseKernelLearner. all weights are zero:UserWarning")
 def test_skops_stores_fitted_models(kind):
     skops = pytest.importorskip("skops.io")

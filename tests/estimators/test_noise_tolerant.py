@@ -452,3 +452,17 @@ def test_coefficients_are_in_the_order_of_a_model_file():
     """Sums in another order have other last digits, and a loaded model is the saved one."""
     model = NoiseTolerantKernelClassifier(mode="class", final="svm").fit(X, np.arange(len(X)) % 3)
     assert model.dual_coef_.flags.c_contiguous
+
+
+@pytest.mark.filterwarnings("ignore:NoiseTolerant")
+@pytest.mark.parametrize("seed", [2, 4, 10])
+def test_an_svm_without_support_rows(tmp_path, seed):
+    """On pure noise the expected labels may all be one half, and the SVM a constant."""
+    random = np.random.default_rng(seed)
+    X, y = random.normal(size=(40, 3)), random.integers(0, 2, 40)
+    model = NoiseTolerantKernelClassifier(mode="class", final="svm").fit(X, y)
+    assert not model.support_.size
+    assert np.isfinite(model.decision_function(X)).all()
+    assert len(np.unique(model.decision_function(X))) == 1
+    again = load(save(model, tmp_path / "m.kw"))
+    np.testing.assert_array_equal(model.predict_proba(X), again.predict_proba(X))

@@ -19,6 +19,7 @@ from hkl_oracles import (
     solve_dag,
 )
 from kernelweave import RuleEnsembleClassifier, RuleEnsembleRegressor
+from kernelweave.errors import InputError
 from quick import every, first
 from rule_problems import TOL, oracle_for, problem, regressor
 
@@ -491,3 +492,15 @@ def test_a_path_with_tasks_and_weights():
     alike(path[1], alone)
     assert path[0].tasks_.tolist() == [0, 1]
     assert path[0].predict(P, task).shape == (60,)
+
+
+@pytest.mark.parametrize("class_weight", [None, "balanced", {0: 1.0, 1: 2.0}])
+def test_the_tag_says_whether_several_labels_are_learned(class_weight):
+    random = np.random.default_rng(0)
+    X = random.normal(size=(40, 2))
+    model = RuleEnsembleClassifier(class_weight=class_weight, max_length=1)
+    if model.__sklearn_tags__().classifier_tags.multi_label:
+        assert model.fit(X, X > 0).predict(X).shape == (40, 2)
+    else:
+        with pytest.raises(InputError, match="class_weight: must be None where y has several"):
+            model.fit(X, X > 0)

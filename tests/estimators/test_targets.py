@@ -10,6 +10,7 @@ from kernelweave.errors import InputError, InputTypeError
 from kernelweave.estimators.targets import (
     class_targets,
     label_table,
+    label_targets,
     read_tasks,
     refuse_absent_class,
     task_matrix,
@@ -45,6 +46,18 @@ def test_tables_of_labels():
     assert label_table([0, 1]) is None
     with pytest.raises(InputError, match="y: several columns must be labels"):
         label_table([[2, 0], [0, 1]])
+
+
+def test_class_weights_of_several_labels():
+    table, X = np.array([[1, 0], [0, 1], [0, 1], [0, 0]]), np.zeros((4, 1))
+    estimator = SimpleNamespace(class_weight={0: 1.0, 1: 3.0})
+    found = label_targets(estimator, X, table, [1.0, 2.0, 1.0, 1.0])
+    assert found.cost.tolist() == [[3.0, 1.0], [2.0, 6.0], [1.0, 3.0], [1.0, 1.0]]
+    estimator.class_weight = "balanced"
+    assert label_targets(estimator, X, table, None).cost[:, 0].tolist() == [2.0, *[2 / 3] * 3]
+    estimator.class_weight = {0: 1.0, 1: -1.0}
+    with pytest.raises(InputError, match="class_weight: weights must be finite numbers > 0"):
+        label_targets(estimator, X, table, None)
 
 
 def test_relations_of_tasks():

@@ -360,7 +360,7 @@ class Own(RBF):
         (MKLClassifier(), "This MKLClassifier is not fitted yet; call fit before save."),
         (StandardScaler(), "A model of type StandardScaler cannot be saved, only Annotator"),
         (type("Sub", (MKLClassifier,), {})(), "A model of type Sub cannot be saved"),
-        (make_pipeline(StandardScaler(), MKLClassifier()), r"save\(pipeline\[-1\], path\)"),
+        (make_pipeline(StandardScaler(), MKLClassifier()), "This MKLClassifier is not fitted yet"),
         (
             MKLClassifier([FromCallable(lambda A, B: A @ B.T), Linear()]).fit(X, SIGNS),
             "the code of its function cannot be stored; use Precomputed",
@@ -429,7 +429,7 @@ def test_sizes_that_cannot_be(tmp_path, saved):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"version": 2}, "has format 2, but this kernelweave reads up to format 1; update"),
+        ({"version": 3}, "has format 3, but this kernelweave reads up to format 2; update"),
         ({"version": "1"}, "its version is '1'"),
         ({"estimator": "SVC"}, "there is no estimator 'SVC'"),
         ({"estimator": "MKLRegressor"}, "is damaged"),

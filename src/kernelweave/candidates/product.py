@@ -13,7 +13,7 @@ from kernelweave._types import Floats
 from kernelweave.errors import InputError, InputTypeError
 from kernelweave.kernels import RBF, Kernel, KernelFamily, Overlap
 from kernelweave.kernels.base import is_number
-from kernelweave.kernels.ladders import with_targets
+from kernelweave.kernels.given import takes_sparse, with_targets
 from kernelweave.kernels.spread import typical_distance
 from kernelweave.kernels.table import columns_key, read_table
 
@@ -74,6 +74,11 @@ class ProductLattice:
                 f"ProductLattice(max_visited={self.max_visited!r}): max_visited must be a whole "
                 "number >= 1."
             )
+
+    @property
+    def takes_sparse(self) -> bool:
+        """Whether ``X`` may be a sparse matrix."""
+        return takes_sparse(self.ladders)
 
     def expand(self, X: Any, sample_weight: Floats | None = None) -> list[list[Kernel]]:
         """Write out the ladders for ``X``.

@@ -24,8 +24,8 @@ from kernelweave.banks.nystroem.landmarks import LandmarkFunction
 from kernelweave.banks.protocol import Bank, Predictor
 from kernelweave.errors import numbering, warn
 from kernelweave.inner import MAX_FREE
-from kernelweave.kernels import Kernel, encodes_gaps, expand_kernels
-from kernelweave.kernels.ladders import with_targets
+from kernelweave.kernels import Kernel, expand_kernels
+from kernelweave.kernels.given import encodes_gaps, takes_sparse, with_targets
 from kernelweave.kernels.vector import centre_linear
 from kernelweave.losses import Loss
 from kernelweave.losses.base import InnerSolver
@@ -431,14 +431,15 @@ class BaseMKL(OutOfFold, FitMixin, NotebookSummary, BaseEstimator):
         return hasattr(self, "dual_coef_")
 
     def _takes_gaps(self) -> bool:
-        """Return whether some kernel encodes gaps, as the default kernels do."""
         return encodes_gaps(self.kernels)
+
+    def _takes_sparse(self) -> bool:
+        return takes_sparse(self.kernels)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        # Each kernel then refuses gaps in its own columns, unless it encodes them.
-        tags.input_tags.allow_nan = self._takes_gaps()
+        tags.input_tags.sparse = self._takes_sparse()
+        tags.input_tags.allow_nan = self._takes_gaps()  # else each kernel refuses them
         return tags
 
 

@@ -65,6 +65,10 @@ class NoiseTolerantKernelClassifier(RidgeAverageClassifier):
     Dask table is read in its parts, and gives the same model to the last bit; few rows,
     `Precomputed` kernels and ``final="svm"`` are fetched.
 
+    There is no ``sample_weight``: rates of wrong labels are shares of rows, and a row that counts
+    twice would vouch for itself when it is left out once. Use `MKLClassifier` or
+    `NoisyLabelMKLClassifier` where rows must count differently.
+
     Columns are taken as they are: put scikit-learn's `StandardScaler` in front in a pipeline.
 
     Parameters

@@ -21,6 +21,7 @@ from kernelweave._validation import (
     fit_context,
 )
 from kernelweave.errors import InputError
+from kernelweave.kernels import takes_sparse
 from kernelweave.pairs import Rates, Statistic, check_pairs
 from kernelweave.pairs.shapes import SHAPES
 from kernelweave.pairs.shrink import Assessment, Setting
@@ -302,6 +303,6 @@ class PairwiseKernelLearner(PairKernel, NotebookSummary, BaseEstimator):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
+        tags.input_tags.sparse = takes_sparse(self.kernels)
         tags.target_tags.required = False
         return tags

@@ -118,6 +118,31 @@ class TaskClassifier(CalibratedClassifier):
             return log_p
         return np.column_stack([np.log1p(-np.exp(own)), own])
 
+    def score(self, X: Any, y: Any, sample_weight: Any = None, *, task: Any = None) -> float:
+        """Return the accuracy of the predictions for these rows.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or data frame of shape (n_samples, n_features)
+            Rows to predict.
+        y : array of shape (n_samples,)
+            True classes.
+        sample_weight : array of shape (n_samples,), optional
+            How much each row counts.
+        task : array of shape (n_samples,) or one task
+            The task of the rows, where `fit` was given tasks.
+
+        Returns
+        -------
+        score : float
+            At most one.
+        """
+        if task is None:
+            return float(super().score(X, y, sample_weight))  # type: ignore[misc]
+        from sklearn.metrics import accuracy_score  # takes long to import
+
+        return float(accuracy_score(y, self.predict(X, task), sample_weight=sample_weight))
+
 
 class TaskRegressor(IntervalRegressor):
     """Mixin, before `TaskOutputs`, of regressors with one output per target or task."""
@@ -173,3 +198,28 @@ class TaskRegressor(IntervalRegressor):
         if (own := self._by_task(intervals, task)) is not None:
             return own
         return intervals[:, 0] if self._one_output else intervals
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None, *, task: Any = None) -> float:
+        """Return R2 of the predictions for these rows.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or data frame of shape (n_samples, n_features)
+            Rows to predict.
+        y : array of shape (n_samples,)
+            True values.
+        sample_weight : array of shape (n_samples,), optional
+            How much each row counts.
+        task : array of shape (n_samples,) or one task
+            The task of the rows, where `fit` was given tasks.
+
+        Returns
+        -------
+        score : float
+            At most one.
+        """
+        if task is None:
+            return float(super().score(X, y, sample_weight))  # type: ignore[misc]
+        from sklearn.metrics import r2_score  # takes long to import
+
+        return float(r2_score(y, self.predict(X, task), sample_weight=sample_weight))

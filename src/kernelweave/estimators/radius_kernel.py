@@ -183,10 +183,8 @@ class RadiusKernelClassifier(KernelClassifier):
             return WidthFamily(rows)
         return ARDFamily(rows) if self.family == "ard" else MixtureFamily(rows, self.n_widths)
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = False
-        return tags
+    def _takes_sparse(self) -> bool:
+        return False
 
 
 @dataclass

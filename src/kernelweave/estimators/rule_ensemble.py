@@ -171,5 +171,5 @@ class RuleEnsembleClassifier(TaskClassifier, ScoredByParts, ClassifierMixin, Bas
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_label = True
+        tags.classifier_tags.multi_label = self.class_weight is None
         return tags

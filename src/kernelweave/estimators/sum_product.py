@@ -23,6 +23,7 @@ from kernelweave.kernels import (
     KernelFamily,
     encodes_gaps,
     expand_kernels,
+    takes_sparse,
 )
 from kernelweave.kernels.base import is_number
 from kernelweave.kernels.network import Network, Path
@@ -186,6 +187,9 @@ class SumProductMKLClassifier(KernelClassifier):
 
     def _takes_gaps(self) -> bool:
         return encodes_gaps(self.structure)
+
+    def _takes_sparse(self) -> bool:
+        return takes_sparse(self.structure)
 
     def _prepare(self, rows: MergedRows, targets: Targets, models: list[Self]) -> _Structure:
         return self._build_structure(rows)

@@ -70,22 +70,21 @@ def class_targets(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Targets
     y, codes = encode_labels(estimator, X, y)
     weight = check_weights(sample_weight, len(codes))
     refuse_one_class(estimator, codes, weight)
-    given = estimator.class_weight  # "auto" is up to the estimator
-    factors = compute_class_weight(
-        None if isinstance(given, str) and given == "auto" else given,
-        classes=estimator.classes_,
-        y=y,
-        sample_weight=weight,
-    )
-    if not (np.isfinite(factors).all() and (factors > 0).all()):
-        raise InputError(
-            f"class_weight: weights must be finite numbers > 0, got {estimator.class_weight!r}."
-        )
+    factors = _class_factors(estimator.class_weight, estimator.classes_, y, weight)
     n_classes = len(estimator.classes_)
     columns = np.arange(1, 2) if n_classes == 2 else np.arange(n_classes)
     cost = np.repeat(factors[codes][:, None], len(columns), axis=1)
     Y = np.where(codes[:, None] == columns, 1.0, -1.0)
     return Targets(Y, weighted(cost, weight), weight)
+
+
+def _class_factors(given: Any, classes: Any, y: Any, weight: Floats | None) -> Floats:
+    """Return the cost of a row of each class; "auto" is up to the estimator."""
+    given = None if isinstance(given, str) and given == "auto" else given
+    factors = compute_class_weight(given, classes=classes, y=y, sample_weight=weight)
+    if not (np.isfinite(factors).all() and (factors > 0).all()):
+        raise InputError(f"class_weight: weights must be finite numbers > 0, got {given!r}.")
+    return np.asarray(factors)
 
 
 def refuse_absent_class(estimator: Any, targets: Targets) -> None:
@@ -117,7 +116,10 @@ def label_table(y: Any) -> np.ndarray[Any, Any] | None:
 def label_targets(
     estimator: Any, X: Any, labels: np.ndarray[Any, Any], sample_weight: Any
 ) -> Targets:
-    """Return signed targets, one output for each of several labels; set ``classes_``."""
+    """Return signed targets, one output for each of several labels; set ``classes_``.
+
+    The classes of ``estimator.class_weight`` are then 0 and 1, without and with a label.
+    """
     check_consistent_length(X, labels)
     weight = check_weights(sample_weight, len(labels))
     estimator.classes_ = np.arange(labels.shape[1])
@@ -127,9 +129,7 @@ def label_targets(
         if len(np.unique(column[counted])) < 2:
             warn(f"y: label {label} is the same in all rows, so nothing is learned about it.")
             continue
-        factors *= compute_class_weight(
-            estimator.class_weight, classes=np.arange(2), y=column, sample_weight=weight
-        )[column]
+        factors *= _class_factors(estimator.class_weight, np.arange(2), column, weight)[column]
     return Targets(np.where(labels > 0, 1.0, -1.0), cost, weight)
 
 

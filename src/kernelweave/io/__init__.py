@@ -12,6 +12,9 @@ A model file is a zip without compression that holds ``model.json`` and arrays `
 ``support_rows``
     The columns that prediction compares with, once for each choice of columns in use; a Nystroem
     fit has ``landmarks`` instead. Rule ensembles and clusterings have neither this nor ``kernels``.
+``pipeline``
+    Only for a pipeline of scikit-learn's scalers, imputers and encoders, and an estimator: the
+    names, classes, parameters and fitted vectors of the steps before it. Such a file has version 2.
 ``preprocess``, ``steps``
     Only for a pipeline of a `TablePreparer` and an estimator: the fitted attributes of the first
     step, and the names of both.
@@ -61,17 +64,20 @@ __all__ = [
 ]
 
 _FORMAT = "kernelweave model"
-_VERSION = 1
+_VERSION = 2  # that of pipelines; other files have version 1, which older versions read
 
 
 def save(model: Any, path: str | os.PathLike[str], *, record: FitRecord | None = None) -> Path:
     """Write a fitted model to a file.
 
-    The file appears complete or not at all. Kernels made by `FromCallable` cannot be saved.
+    The file appears complete or not at all. Kernels made by `FromCallable` cannot be saved. Of a
+    scikit-learn pipeline these steps can be saved before the estimator: StandardScaler,
+    RobustScaler, MinMaxScaler, MaxAbsScaler, SimpleImputer, OneHotEncoder, OrdinalEncoder,
+    FunctionTransformer without a function, and ColumnTransformer and Pipeline of these.
 
     Parameters
     ----------
-    model : estimator of kernelweave, or Pipeline of a TablePreparer and one
+    model : estimator of kernelweave, or Pipeline that ends with one
         A fitted model.
     path : str or path
         The file; an existing one is replaced.
@@ -102,7 +108,8 @@ def save(model: Any, path: str | os.PathLike[str], *, record: FitRecord | None =
             node = encode_model(model, writer)
             if record is not None:
                 node["record"] = encode(record.to_dict(), writer)
-            writer.finish({"format": _FORMAT, "version": _VERSION, "made_by": _versions()} | node)
+            number = _VERSION if "pipeline" in node else 1
+            writer.finish({"format": _FORMAT, "version": number, "made_by": _versions()} | node)
     except OSError as error:
         reason = error.strerror or error
         raise ModelFileError(f"The file {where} cannot be written: {reason}.") from error
@@ -121,15 +128,29 @@ def load(path: str | os.PathLike[str]) -> Any:
 
     Returns
     -------
-    model : estimator of kernelweave, or Pipeline of a TablePreparer and one
+    model : estimator of kernelweave, or Pipeline that ends with one
         Equal to the saved one in every fitted attribute and prediction.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> from kernelweave import MKLClassifier
+    >>> from kernelweave.io import load, save
+    >>> model = make_pipeline(StandardScaler(), MKLClassifier())
+    >>> model = model.fit([[0.0], [1.0], [2.0], [3.0]], ["low", "low", "high", "high"])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     again = load(save(model, f"{folder}/model.kw"))
+    >>> again.predict([[0.5]])
+    array(['low'], dtype='<U4')
     """
     with _opened(_path(path)) as (reader, document):
         return decode_model(document, Decoder(reader))
 
 
 def load_steps(path: str | os.PathLike[str]) -> list[tuple[str, Any]]:
-    """Read the steps of a model that `save` wrote: a `TablePreparer`, if any, and the estimator.
+    """Read the steps of a model that `save` wrote: its preparation, if any, and the estimator.
 
     Quicker than `load` in a new process, because scikit-learn's pipeline is not imported.
 
@@ -142,6 +163,17 @@ def load_steps(path: str | os.PathLike[str]) -> list[tuple[str, Any]]:
     -------
     steps : list of tuple (str, estimator)
         Names and steps; one of the name "model" for a model that is no pipeline.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from kernelweave import MKLClassifier
+    >>> from kernelweave.io import load_steps, save
+    >>> model = MKLClassifier().fit([[0.0], [1.0], [2.0], [3.0]], ["low", "low", "high", "high"])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     steps = load_steps(save(model, f"{folder}/model.kw"))
+    >>> [name for name, step in steps]
+    ['model']
     """
     with _opened(_path(path)) as (reader, document):
         return decode_steps(document, Decoder(reader))
@@ -160,6 +192,17 @@ def describe(path: str | os.PathLike[str]) -> dict[str, Any]:
     about : dict
         ``version`` of the format, ``made_by`` (versions of packages), ``estimator``, ``bytes``, and
         ``record``, the `FitRecord` of the file or None.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from kernelweave import MKLClassifier
+    >>> from kernelweave.io import describe, save
+    >>> model = MKLClassifier().fit([[0.0], [1.0], [2.0], [3.0]], ["low", "low", "high", "high"])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     about = describe(save(model, f"{folder}/model.kw"))
+    >>> about["estimator"], about["record"]
+    ('MKLClassifier', None)
     """
     where = _path(path)
     with _opened(where) as (reader, document):

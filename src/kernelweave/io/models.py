@@ -36,7 +36,7 @@ _PREPARED = {
 
 
 def encode_model(model: Any, writer: Writer) -> dict[str, Any]:
-    """Return a fitted estimator, or a pipeline of a `TablePreparer` and one, as JSON."""
+    """Return a fitted estimator, or a pipeline of column-wise steps and one, as JSON."""
     from sklearn.pipeline import Pipeline  # takes long to import
 
     if isinstance(model, Pipeline):
@@ -87,13 +87,12 @@ def _parts(learns: str) -> Any:
 
 
 def _encode_pipeline(model: Pipeline, writer: Writer) -> dict[str, Any]:
+    node = encode_model(model.steps[-1][1], writer)
     if len(model.steps) != 2 or type(model.steps[0][1]) is not TablePreparer:
-        raise ModelFileError(
-            "Of pipelines only those of a kernelweave.io.TablePreparer and an estimator can be "
-            "saved; save the last step alone with save(pipeline[-1], path)."
-        )
-    (name, preparer), (last, estimator) = model.steps
-    node = encode_model(estimator, writer)
+        from .pipelines import encode_steps
+
+        return node | {"pipeline": encode_steps(model, writer)}
+    (name, preparer), (last, _) = model.steps
     fitted = {k: encode(getattr(preparer, k), writer) for k in _PREPARED}
     parameters = encode(preparer.get_params(), writer)
     return node | {
@@ -126,6 +125,10 @@ def _encode_parameters(model: Any, own: dict[str, Any], writer: Writer) -> dict[
 
 def decode_model(node: dict[str, Any], decode: Decoder) -> Any:
     """Return the model of a document; ValueError and TypeError describe damaged ones."""
+    if "pipeline" in node:
+        from .pipelines import decode_pipeline
+
+        return decode_pipeline(node["pipeline"], _decode_estimator(node, decode), decode)
     steps = decode_steps(node, decode)
     if len(steps) == 1:
         return steps[0][1]
@@ -136,6 +139,9 @@ def decode_model(node: dict[str, Any], decode: Decoder) -> Any:
 
 def decode_steps(node: dict[str, Any], decode: Decoder) -> list[tuple[str, Any]]:
     """Return the steps of the model of a document: the preparation, if any, and the estimator."""
+    if "pipeline" in node:
+        steps: list[tuple[str, Any]] = decode_model(node, decode).steps
+        return steps
     model = _decode_estimator(node, decode)
     if "preprocess" not in node:
         return [("model", model)]

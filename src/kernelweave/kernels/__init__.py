@@ -8,10 +8,10 @@ from .expected import Expected
 from .expression import Cosine, Group, Product, Scaled, Sum, group
 from .gaps import Known
 from .gaussian import ARD, RBF, Additive, Laplacian
+from .given import encodes_gaps, takes_sparse
 from .ladders import (
     KernelsLike,
     are_given,
-    encodes_gaps,
     expand_kernels,
     polynomial_ladder,
     rbf_ladder,
@@ -59,5 +59,6 @@ __all__ = [
     "polynomial_ladder",
     "rbf_ladder",
     "take",
+    "takes_sparse",
     "views",
 ]

@@ -120,6 +120,7 @@ class Kernel(ABC):
     is_constant: ClassVar[bool] = False  # one everywhere
     may_be_indefinite: ClassVar[bool] = False  # its values are the caller's
     row_format: ClassVar[RowFormat] = "other"  # of prepared rows
+    reads_sparse: ClassVar[bool] = True  # rows of a sparse matrix
     is_gate: ClassVar[bool] = False  # one or zero, one where both rows are known
     rules: ClassVar[tuple[str, ...]] = ("refuse",)  # for missing values
     own_rules: ClassVar[tuple[str, ...]] = ("refuse",)  # those that `prepare` follows
@@ -145,6 +146,12 @@ class Kernel(ABC):
     def encodes_gaps(self) -> bool:
         """Whether missing values in its columns are taken."""
         return self.missing != "refuse" or isinstance(self.columns, Encoding)
+
+    @property
+    def takes_sparse(self) -> bool:
+        """Whether ``X`` may be a sparse matrix."""
+        encoded = self.missing not in ("refuse", "off") or isinstance(self.columns, Encoding)
+        return self.reads_sparse and not encoded
 
     @property
     def has_learned(self) -> bool:
@@ -385,6 +392,11 @@ class KernelFamily(ABC):
     def encodes_gaps(self) -> bool:
         """Whether missing values in its columns are taken."""
         return False
+
+    @property
+    def takes_sparse(self) -> bool:
+        """Whether ``X`` may be a sparse matrix."""
+        return True
 
     def with_missing(self, rule: str) -> KernelFamily:
         """Return this family with a rule for missing values, unless it has one already."""

@@ -40,6 +40,7 @@ class Overlap(Kernel):
     """
 
     row_format: ClassVar[RowFormat] = "values"
+    reads_sparse: ClassVar[bool] = False
     rules: ClassVar[tuple[str, ...]] = ("refuse", "off", "fill", "expected", "category")
     own_rules: ClassVar[tuple[str, ...]] = ("refuse", "off", "category")
 
@@ -131,6 +132,7 @@ class Words(Kernel):
     """
 
     row_format: ClassVar[RowFormat] = "words"
+    reads_sparse: ClassVar[bool] = False
     rules: ClassVar[tuple[str, ...]] = ("refuse", "off")
     own_rules: ClassVar[tuple[str, ...]] = ("refuse", "off")
 

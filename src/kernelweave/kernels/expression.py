@@ -81,6 +81,10 @@ class Composite(Kernel):
         return any(part.encodes_gaps for part in self.parts)
 
     @property
+    def takes_sparse(self) -> bool:
+        return all(part.takes_sparse for part in self.parts)
+
+    @property
     def has_learned(self) -> bool:
         return all(part.has_learned for part in self.parts)
 

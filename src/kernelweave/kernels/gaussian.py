@@ -79,6 +79,7 @@ class RBF(VectorKernel):
 class _Widths(VectorKernel):
     """Base of the kernels with a width for every column."""
 
+    reads_sparse: ClassVar[bool] = False
     rules: ClassVar[tuple[str, ...]] = ("refuse", "off", "fill", "expected")
 
     widths: tuple[float, ...] = (1.0,)
@@ -244,6 +245,7 @@ class Laplacian(VectorKernel):
            [0.3679, 1.    ]])
     """
 
+    reads_sparse: ClassVar[bool] = False
     rules: ClassVar[tuple[str, ...]] = ("refuse", "off", "fill", "expected")
 
     width: float = 1.0

@@ -15,6 +15,7 @@ from kernelweave.errors import InputError, InputTypeError
 
 from .base import Kernel, KernelFamily
 from .gaussian import RBF
+from .given import encodes_gaps, takes_sparse, with_targets
 from .mixed import mixed_ladder
 from .sources import with_sources
 from .spread import typical_distance
@@ -42,6 +43,10 @@ class Ladder(KernelFamily):
     @property
     def encodes_gaps(self) -> bool:
         return self.missing != "refuse"
+
+    @property
+    def takes_sparse(self) -> bool:
+        return self.missing in ("refuse", "off")
 
     def with_missing(self, rule: str) -> Self:
         """Return this family with a rule for missing values, unless it has one already."""
@@ -119,6 +124,12 @@ class Views(KernelFamily):
     @property
     def encodes_gaps(self) -> bool:
         return self.missing != "refuse" or any(encodes_gaps(items) for _, _, items in self.parts)
+
+    @property
+    def takes_sparse(self) -> bool:
+        return self.missing in ("refuse", "off") and all(
+            takes_sparse(items) for _, _, items in self.parts
+        )
 
     def with_targets(self, y: Floats) -> Views:
         """Return these views with targets for the kernels that learn from them."""
@@ -364,34 +375,6 @@ def are_given(kernels: Any, fitted: Sequence[Kernel]) -> bool:
     """
     given = [kernels] if isinstance(kernels, Kernel) else kernels
     return isinstance(given, list | tuple) and list(given) == list(fitted)
-
-
-def encodes_gaps(kernels: Any) -> bool:
-    """Return whether some of the kernels that an estimator was given encode missing values.
-
-    Parameters
-    ----------
-    kernels : Kernel, KernelFamily, list of both, or None
-        Each kernel checks its own columns.
-    """
-    if kernels is None:
-        return True
-    if isinstance(kernels, list | tuple):
-        return any(item is not None and encodes_gaps(item) for item in kernels)
-    return bool(getattr(kernels, "encodes_gaps", False))
-
-
-def with_targets(kernels: Any, y: Floats) -> Any:
-    """Return what an estimator was given as kernels, with targets for those that learn from them.
-
-    The same object is returned where none does.
-    """
-    if isinstance(kernels, list | tuple):
-        items = [with_targets(item, y) for item in kernels]
-        same = all(new is old for new, old in zip(items, kernels, strict=True))
-        return kernels if same else items
-    learns = getattr(kernels, "with_targets", None)
-    return kernels if learns is None else learns(y)
 
 
 def _checked(kernels: Any, who: str) -> list[Kernel | KernelFamily]:

@@ -111,6 +111,10 @@ class Linear(VectorKernel):
             raise InputError("Linear: centre must be finite.")
         object.__setattr__(self, "centre", tuple(map(float, centre)))
 
+    @property
+    def takes_sparse(self) -> bool:
+        return super().takes_sparse and self.centre is None
+
     def with_columns_added(self, owners: Sequence[int], deviations: Sequence[float]) -> Linear:
         if self.centre is None:
             return self

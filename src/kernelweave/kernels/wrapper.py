@@ -61,6 +61,10 @@ class Wrapper(Kernel):
         return self.kernel.encodes_gaps
 
     @property
+    def takes_sparse(self) -> bool:
+        return self.kernel.takes_sparse
+
+    @property
     def has_learned(self) -> bool:
         return self.kernel.has_learned
 

@@ -83,6 +83,7 @@ class LearnedMetric(KernelFamily):
     """What `learned_metric` returns."""
 
     encodes_gaps: ClassVar[bool] = True
+    takes_sparse: ClassVar[bool] = False
 
     columns: Columns
     n_steps: int
