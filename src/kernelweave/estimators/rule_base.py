@@ -65,6 +65,8 @@ class BaseRuleEnsemble(
     n_resamples: int
     min_stability: float
     random_state: Any
+    solver: str
+    certificate: str
     max_nodes: int
     fit_intercept: bool
     n_features_in_: int
@@ -113,6 +115,8 @@ class BaseRuleEnsemble(
         "n_resamples": [Interval(Integral, 0, None, closed="left")],
         "min_stability": [Interval(Real, 0, 1, closed="both")],
         "random_state": ["random_state"],
+        "solver": [StrOptions({"alternate", "mirror"})],
+        "certificate": [StrOptions({"tight", "paper"})],
         "tol": [Interval(Real, 1e-7, 1, closed="left")],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "max_nodes": [Interval(Integral, 1, None, closed="left")],

@@ -103,6 +103,8 @@ class RuleEnsembleClassifier(TaskClassifier, ScoredByParts, ClassifierMixin, Bas
         n_resamples: int = 0,
         min_stability: float = 0.0,
         random_state: Any = None,
+        solver: str = "alternate",
+        certificate: str = "tight",
         tol: float = 1e-2,
         max_iter: int = 2000,
         max_nodes: int = 20_000,
@@ -134,6 +136,8 @@ class RuleEnsembleClassifier(TaskClassifier, ScoredByParts, ClassifierMixin, Bas
         self.n_resamples = n_resamples
         self.min_stability = min_stability
         self.random_state = random_state
+        self.solver = solver
+        self.certificate = certificate
         self.tol = tol
         self.max_iter = max_iter
         self.max_nodes = max_nodes

@@ -252,6 +252,8 @@ class RuleEnsembleClassifierCV(_RulePathCV, RuleEnsembleClassifier):
         n_resamples: int = 0,
         min_stability: float = 0.0,
         random_state: Any = None,
+        solver: str = "alternate",
+        certificate: str = "tight",
         tol: float = 1e-3,
         max_iter: int = 2000,
         max_nodes: int = 20_000,
@@ -285,6 +287,8 @@ class RuleEnsembleClassifierCV(_RulePathCV, RuleEnsembleClassifier):
         self.n_resamples = n_resamples
         self.min_stability = min_stability
         self.random_state = random_state
+        self.solver = solver
+        self.certificate = certificate
         self.tol = tol
         self.max_iter = max_iter
         self.max_nodes = max_nodes
@@ -363,6 +367,8 @@ class RuleEnsembleRegressorCV(_RulePathCV, RuleEnsembleRegressor):
         n_resamples: int = 0,
         min_stability: float = 0.0,
         random_state: Any = None,
+        solver: str = "alternate",
+        certificate: str = "tight",
         tol: float = 1e-3,
         max_iter: int = 2000,
         max_nodes: int = 20_000,
@@ -396,6 +402,8 @@ class RuleEnsembleRegressorCV(_RulePathCV, RuleEnsembleRegressor):
         self.n_resamples = n_resamples
         self.min_stability = min_stability
         self.random_state = random_state
+        self.solver = solver
+        self.certificate = certificate
         self.tol = tol
         self.max_iter = max_iter
         self.max_nodes = max_nodes

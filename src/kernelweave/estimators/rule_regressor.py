@@ -94,6 +94,8 @@ class RuleEnsembleRegressor(TaskRegressor, ScoredByParts, RegressorMixin, BaseRu
         n_resamples: int = 0,
         min_stability: float = 0.0,
         random_state: Any = None,
+        solver: str = "alternate",
+        certificate: str = "tight",
         tol: float = 1e-2,
         max_iter: int = 2000,
         max_nodes: int = 20_000,
@@ -125,6 +127,8 @@ class RuleEnsembleRegressor(TaskRegressor, ScoredByParts, RegressorMixin, BaseRu
         self.n_resamples = n_resamples
         self.min_stability = min_stability
         self.random_state = random_state
+        self.solver = solver
+        self.certificate = certificate
         self.tol = tol
         self.max_iter = max_iter
         self.max_nodes = max_nodes
