@@ -1,4 +1,4 @@
-"""Draw the pictures of the documentation anew: ``python docs/make_pictures.py``.
+"""Draw the pictures of the documentation: ``python docs/make_pictures.py``.
 
 The result is committed, so that the pages can be read and built without running it. Run it after a
 change of the examples or of what they show.

@@ -214,7 +214,7 @@ def compare(data: str, split: int, condition: str, name: str, seed: int) -> dict
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         # Where nothing can be learned, the results say so.
-        warnings.filterwarnings("ignore", ".*kernels tell no more", UserWarning)
+        warnings.filterwarnings("ignore", ".*kernels predict these labels no better", UserWarning)
         answer = METHODS[name].run(case)
     ranking = None
     if case.wrong.any():

@@ -11,7 +11,7 @@ SOURCE = Path(__file__).parents[1] / "src" / "kernelweave"
 # Top to bottom; names on one line stand side by side and may import each other.
 # "kernelweave" is the package's own __init__, which gathers the public names.
 LAYERS = [
-    {"errors", "_docstrings", "_text", "_types", "_memory", "_dask", "_validation"},
+    {"errors", "_docstrings", "_lazy", "_text", "_types", "_memory", "_dask", "_validation"},
     {"_core"},
     {"_threads"},
     {"_linalg"},

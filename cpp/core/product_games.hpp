@@ -15,88 +15,10 @@
 #include <span>
 #include <vector>
 
-#include "core/matrix.hpp"
-#include "core/parallel.hpp"
+#include "core/game_factors.hpp"
 #include "core/simd.hpp"
 
 namespace kw {
-
-inline constexpr std::size_t kTerms = 32;  // terms handled together
-
-struct alignas(64) Lane : std::array<double, kTerms> {};
-
-// Eight numbers in registers; their products are taken one by one where the compiler has no vector types.
-inline constexpr std::size_t kPack = 8;
-#if defined(__GNUC__)
-typedef double Pack __attribute__((vector_size(64), may_alias));
-#else
-struct Pack {
-    double x[kPack];
-    friend Pack operator*(Pack a, const Pack& b) {
-        for (std::size_t i = 0; i < kPack; ++i) a.x[i] *= b.x[i];
-        return a;
-    }
-    friend Pack operator*(double a, Pack b) {
-        for (double& x : b.x) x *= a;
-        return b;
-    }
-    friend Pack operator+(Pack a, const Pack& b) {
-        for (std::size_t i = 0; i < kPack; ++i) a.x[i] += b.x[i];
-        return a;
-    }
-};
-#endif
-
-// Products of series: coefficient k receives left[i] * right[j].
-struct SeriesStep {
-    std::size_t left, right, to;
-};
-
-// Factors of all players for a block of terms; arrays of shape (n_players, n_coefficients, n_rows, n_terms).
-struct GameBlock {
-    const double* inside = nullptr;   // for the rows that are explained
-    const double* outside = nullptr;  // for the rows of the background
-    const double* extra = nullptr;    // (n_inside, n_outside, n_terms), multiplies the games; null: one
-    std::size_t n_players = 0, n_coefficients = 1, n_inside = 0, n_outside = 0, n_terms = 0;
-    Matrix<const double> coef;                    // (n_terms, n_outputs)
-    std::span<const double> start;                // (n_coefficients,): a series that multiplies all games
-    std::span<const SeriesStep> steps;            // of a product of two series
-    std::span<const double> nodes, node_weights;  // of the quadrature on [0, 1]
-    double least = 0.0;  // terms of plain factors whose value is below this for all coalitions are left out
-
-    [[nodiscard]] std::size_t n_outputs() const noexcept { return coef.columns; }
-    [[nodiscard]] std::size_t width() const noexcept { return n_players * n_coefficients; }
-};
-
-inline constexpr Lane kOnes = [] {
-    Lane lane{};
-    for (double& x : lane) x = 1.0;
-    return lane;
-}();
-
-// Factors of one side in the order in which games read them: rows, groups of 32 terms, players, coefficients. Lanes are
-// filled with zeros beyond the last term.
-class PackedFactors {
-   public:
-    PackedFactors(const double* factors, std::size_t n_rows, std::size_t n_terms, std::size_t width)
-        : n_groups_(n_blocks(n_terms, kTerms)), width_(width), lanes_(n_rows * n_groups_ * width) {
-        parallel_for(n_rows, [&](std::size_t row) {
-            for (std::size_t k = 0; k < width; ++k) {
-                const double* from = factors + (k * n_rows + row) * n_terms;
-                for (std::size_t i = 0; i < n_terms; ++i)
-                    lanes_[(row * n_groups_ + i / kTerms) * width + k][i % kTerms] = from[i];
-            }
-        });
-    }
-    [[nodiscard]] std::span<const Lane> operator()(std::size_t row, std::size_t group) const noexcept {
-        return std::span<const Lane>(lanes_).subspan((row * n_groups_ + group) * width_, width_);
-    }
-    [[nodiscard]] std::size_t n_groups() const noexcept { return n_groups_; }
-
-   private:
-    std::size_t n_groups_, width_;
-    std::vector<Lane> lanes_;
-};
 
 // Buffers of one thread: differences of factors of a pair of rows, and products of those of other players.
 struct GameBuffers {
@@ -132,70 +54,83 @@ KW_CLONES static inline void subtract(std::span<const Lane> inside, std::span<co
 }
 
 // The largest value of any coalition and any of the terms: the product of the larger of both factors.
-[[nodiscard]] KW_CLONES static inline double largest_value(std::span<const Lane> outside, std::span<const Lane> delta) {
+[[nodiscard]] KW_CLONES static inline double largest_value(std::span<const Lane> inside,
+                                                           std::span<const Lane> outside) {
     alignas(64) double product[kTerms];
     for (double& x : product) x = 1.0;
     for (std::size_t l = 0; l < outside.size(); ++l) {
+        const double* u = inside[l].data();
         const double* w = outside[l].data();
-        const double* d = delta[l].data();
         KW_SIMD()
-        for (std::size_t i = 0; i < kTerms; ++i) product[i] *= std::max(std::abs(w[i]), std::abs(w[i] + d[i]));
+        for (std::size_t i = 0; i < kTerms; ++i) product[i] *= std::max(std::abs(u[i]), std::abs(w[i]));
     }
     return *std::max_element(product, product + kTerms);
 }
 
-// sums_l += sum over N nodes of weight prod_{q != l} f_q, for plain numbers. Two packs of terms and two nodes at a time
-// keep the running products in registers and share the factors that are read. The first pass sets the sums.
-template <std::size_t N, bool kFirst>
-KW_INLINE void pass_nodes(const double* tau, const double* weight, std::span<const Lane> outside,
-                          std::span<const Lane> delta, std::span<Lane> prefix, std::span<Lane> sums) {
-    const std::size_t n = outside.size();
-    constexpr std::size_t kHalf = 2;  // packs at a time
-    const auto* ones = reinterpret_cast<const Pack*>(kOnes.data());
-    for (std::size_t first = 0; first < kTerms / kPack; first += kHalf) {
-        Pack product[N][kHalf];
-        for (std::size_t q = 0; q < N; ++q)
-            for (std::size_t k = 0; k < kHalf; ++k) product[q][k] = weight[q] * ones[k];
-        for (std::size_t l = 0; l < n; ++l) {
-            const auto* w = reinterpret_cast<const Pack*>(outside[l].data()) + first;
-            const auto* d = reinterpret_cast<const Pack*>(delta[l].data()) + first;
+// values_l = delta_l sum over N nodes of weight prod_{q != l} f_q, for plain numbers, or adds to it. One pack of terms
+// and all N nodes at a time: the running products stay in registers, and the factors are read once for all nodes.
+inline constexpr std::size_t kNodes = 6;  // nodes at a time, at most
+
+template <std::size_t N>
+KW_INLINE void pass_nodes(const double* tau, const double* weight, double scale, std::span<const Lane> inside,
+                          std::span<const Lane> outside, Pack* prefix, std::span<Lane> values, bool first) {
+    const auto& ones = *reinterpret_cast<const Pack*>(kOnes.data());
+    for (std::size_t pack = 0; pack < kTerms / kPack; ++pack) {
+        const auto at = [pack](const Lane& lane) -> const Pack& {
+            return reinterpret_cast<const Pack*>(lane.data())[pack];
+        };
+        Pack product[N];
+        for (std::size_t q = 0; q < N; ++q) product[q] = (scale * weight[q]) * ones;
+        for (std::size_t l = 0; l < outside.size(); ++l) {
+            const Pack w = at(outside[l]), d = at(inside[l]) - w;
             for (std::size_t q = 0; q < N; ++q) {
-                auto* before = reinterpret_cast<Pack*>(prefix[q * n + l].data()) + first;
-                for (std::size_t k = 0; k < kHalf; ++k) {
-                    before[k] = product[q][k];
-                    product[q][k] = product[q][k] * (w[k] + tau[q] * d[k]);
-                }
+                prefix[l * N + q] = product[q];
+                product[q] = product[q] * (w + tau[q] * d);
             }
         }
-        for (std::size_t q = 0; q < N; ++q)
-            for (std::size_t k = 0; k < kHalf; ++k) product[q][k] = ones[k];
-        for (std::size_t l = n; l-- > 0;) {
-            const auto* w = reinterpret_cast<const Pack*>(outside[l].data()) + first;
-            const auto* d = reinterpret_cast<const Pack*>(delta[l].data()) + first;
-            auto* sum = reinterpret_cast<Pack*>(sums[l].data()) + first;
-            for (std::size_t q = 0; q < N; ++q) {
-                const auto* before = reinterpret_cast<const Pack*>(prefix[q * n + l].data()) + first;
-                for (std::size_t k = 0; k < kHalf; ++k) {
-                    const bool set = kFirst && q == 0;
-                    sum[k] = set ? before[k] * product[q][k] : sum[k] + before[k] * product[q][k];
-                    product[q][k] = product[q][k] * (w[k] + tau[q] * d[k]);
-                }
+        for (std::size_t q = 0; q < N; ++q) product[q] = ones;
+        for (std::size_t l = outside.size(); l-- > 0;) {
+            const Pack w = at(outside[l]), d = at(inside[l]) - w;
+            Pack sum = prefix[l * N] * product[0];
+            product[0] = product[0] * (w + tau[0] * d);
+            for (std::size_t q = 1; q < N; ++q) {
+                sum = sum + prefix[l * N + q] * product[q];
+                product[q] = product[q] * (w + tau[q] * d);
             }
+            Pack& value = reinterpret_cast<Pack*>(values[l].data())[pack];
+            value = first ? sum * d : value + sum * d;
         }
     }
 }
 
-// All nodes, for plain numbers; `scale` multiplies their weights.
-KW_CLONES static inline void add_nodes(std::span<const double> nodes, std::span<const double> node_weights,
-                                       double scale, std::span<const Lane> outside, std::span<const Lane> delta,
-                                       std::span<Lane> prefix, std::span<Lane> sums) {
-    for (std::size_t q = 0; q < nodes.size(); q += 2) {
-        const bool two = q + 1 < nodes.size();
-        const double weights[] = {scale * node_weights[q], two ? scale * node_weights[q + 1] : 0.0};
-        if (q == 0 && two) pass_nodes<2, true>(&nodes[q], weights, outside, delta, prefix, sums);
-        else if (q == 0) pass_nodes<1, true>(&nodes[q], weights, outside, delta, prefix, sums);
-        else if (two) pass_nodes<2, false>(&nodes[q], weights, outside, delta, prefix, sums);
-        else pass_nodes<1, false>(&nodes[q], weights, outside, delta, prefix, sums);
+// All nodes, for plain numbers; `scale` multiplies their weights. `prefix` holds kNodes packs for every player.
+KW_CLONES static inline void play_nodes(std::span<const double> nodes, std::span<const double> weights, double scale,
+                                        std::span<const Lane> inside, std::span<const Lane> outside,
+                                        std::span<Lane> prefix, std::span<Lane> values) {
+    auto* packs = reinterpret_cast<Pack*>(prefix.data());
+    for (std::size_t q = 0; q < nodes.size();) {
+        const std::size_t left = nodes.size() - q, n = n_blocks(left, n_blocks(left, kNodes));
+        const double *tau = &nodes[q], *weight = &weights[q];
+        switch (n) {
+            case 1:
+                pass_nodes<1>(tau, weight, scale, inside, outside, packs, values, q == 0);
+                break;
+            case 2:
+                pass_nodes<2>(tau, weight, scale, inside, outside, packs, values, q == 0);
+                break;
+            case 3:
+                pass_nodes<3>(tau, weight, scale, inside, outside, packs, values, q == 0);
+                break;
+            case 4:
+                pass_nodes<4>(tau, weight, scale, inside, outside, packs, values, q == 0);
+                break;
+            case 5:
+                pass_nodes<5>(tau, weight, scale, inside, outside, packs, values, q == 0);
+                break;
+            default:
+                pass_nodes<kNodes>(tau, weight, scale, inside, outside, packs, values, q == 0);
+        }
+        q += n;
     }
 }
 
@@ -283,13 +218,13 @@ KW_CLONES static inline void add_outputs(std::span<const Lane> coef, const Lane&
     return sum;
 }
 
-// out[l, o] += sum over terms of coef_o factor sums_l delta_l, for plain numbers.
-KW_CLONES static inline void add_values(std::span<const Lane> sums, std::span<const Lane> delta, const Lane& factor,
-                                        std::span<const Lane> coef, double* out) {
+// out[l, o] += sum over terms of coef_o factor value_l, for plain numbers.
+KW_CLONES static inline void add_values(std::span<const Lane> values, const Lane& factor, std::span<const Lane> coef,
+                                        double* out) {
     alignas(64) double value[kTerms];
-    for (std::size_t l = 0; l < sums.size(); ++l) {
+    for (const Lane& lane : values) {
         KW_SIMD()
-        for (std::size_t i = 0; i < kTerms; ++i) value[i] = sums[l][i] * delta[l][i] * factor[i];
+        for (std::size_t i = 0; i < kTerms; ++i) value[i] = lane[i] * factor[i];
         for (const Lane& c : coef) {
             double total = 0.0;
             KW_SIMD(reduction(+ : total))
@@ -306,8 +241,8 @@ inline void add_product_games(const GameBlock& block, std::span<double> out) {
     constexpr std::size_t kTile = 8;
     const std::size_t K = block.n_coefficients, n_outputs = block.n_outputs(), size = block.n_players * n_outputs;
     const std::vector<Lane> coef = coefficient_lanes(block);
-    const PackedFactors inside(block.inside, block.n_inside, block.n_terms, block.width());
-    const PackedFactors outside(block.outside, block.n_outside, block.n_terms, block.width());
+    const PackedFactors<> inside(block.inside, block.n_inside, block.n_terms, block.width());
+    const PackedFactors<> outside(block.outside, block.n_outside, block.n_terms, block.width());
     const std::size_t n_tiles = n_blocks(block.n_outside, kTile);
     parallel_for(n_blocks(block.n_inside, kTile) * n_tiles, [&](std::size_t tile) {
         GameBuffers buffers(block);
@@ -319,17 +254,16 @@ inline void add_product_games(const GameBlock& block, std::span<double> out) {
             const auto coefs = std::span<const Lane>(coef).subspan(group * n_outputs, n_outputs);
             for (std::size_t row = first_row; row < last_row; ++row)
                 for (std::size_t other = first_other; other < last_other; ++other) {
-                    const auto w = outside(other, group);
-                    subtract(inside(row, group), w, buffers.delta);
-                    if (block.least > 0.0 && largest_value(w, buffers.delta) < block.least) continue;
+                    const auto u = inside(row, group), w = outside(other, group);
+                    if (block.least > 0.0 && largest_value(u, w) < block.least) continue;
                     const Lane extra = extra_lane(block, row, other, group * kTerms);
                     double* sums = &out[(row * block.n_outside + other) * size];
                     if (K == 1) {
-                        add_nodes(block.nodes, block.node_weights, block.start[0], w, buffers.delta, buffers.prefix,
-                                  buffers.sums);
-                        add_values(buffers.sums, buffers.delta, extra, coefs, sums);
+                        play_nodes(block.nodes, block.node_weights, block.start[0], u, w, buffers.prefix, buffers.sums);
+                        add_values(buffers.sums, extra, coefs, sums);
                         continue;
                     }
+                    subtract(u, w, buffers.delta);
                     clear(buffers.sums);
                     for (std::size_t q = 0; q < block.nodes.size(); ++q)
                         add_series_node(block, block.nodes[q], block.node_weights[q], w, buffers);
@@ -351,8 +285,8 @@ inline void add_product_interactions(const GameBlock& block, std::span<const dou
     const std::size_t d = block.n_players, K = block.n_coefficients, n_outputs = block.n_outputs();
     const std::size_t size = d * (d - 1) / 2 * n_outputs;
     const std::vector<Lane> coef = coefficient_lanes(block);
-    const PackedFactors inside(block.inside, block.n_inside, block.n_terms, block.width());
-    const PackedFactors outside(block.outside, block.n_outside, block.n_terms, block.width());
+    const PackedFactors<> inside(block.inside, block.n_inside, block.n_terms, block.width());
+    const PackedFactors<> outside(block.outside, block.n_outside, block.n_terms, block.width());
     parallel_for(block.n_inside, [&](std::size_t row) {
         GameBuffers buffers(block);
         std::vector<Lane> totals(size), factors(d * K), after(d * K), running(K), next(K), product(K);
@@ -403,43 +337,60 @@ inline void add_product_interactions(const GameBlock& block, std::span<const dou
     });
 }
 
-// For the certificate of the number of nodes: with c = prod (u_q + w_q) / 2 and R = sum |u_q - w_q| / (u_q + w_q), adds
-// 2 R c size_i row_weight to the bin of R of the row, for factors that are not negative. Bin b holds R up to
-// n_players (b / (n_bins - 1))^2. out has shape (n_inside, n_bins).
-KW_CLONES static inline void spread_of_pair(std::span<const Lane> inside, std::span<const Lane> outside, Lane& centre,
-                                            Lane& spread) {
-    // Divisions of single precision are enough for a bound that is rounded up; factors below 1e-30 count nothing.
-    constexpr float kTiny = 1e-30F, kUp = 1.000001F;
-    std::array<float, kTerms> total{};
-    centre.fill(1.0);
+// The spread of the factors of a pair of rows, R = sum |u_q - w_q| / (u_q + w_q), and c = prod (u_q + w_q) / 2, for
+// factors that are not negative. Single precision is enough for a bound: both are rounded up.
+KW_CLONES static inline void spread_of_pair(std::span<const SingleLane> inside, std::span<const SingleLane> outside,
+                                            SingleLane& centre, SingleLane& spread) {
+    // With eps = 2^-24, a ratio is off by 2 eps because u and w are rounded, and a sum of d ratios by a factor 1 + (d +
+    // 4) eps; the product of d factors by 1 + 3 d eps. Factors below 1e-30 count nothing.
+    constexpr float kTiny = 1e-30F, kEps = 6e-8F;
+    const float d = static_cast<float>(inside.size());
+    centre.fill(1.0F + 3.0F * d * kEps);
+    spread.fill(2.0F * d * kEps);
     for (std::size_t l = 0; l < inside.size(); ++l) {
+        const float* u = inside[l].data();
+        const float* w = outside[l].data();
         KW_SIMD()
         for (std::size_t i = 0; i < kTerms; ++i) {
-            const double u = inside[l][i], w = outside[l][i], sum = u + w;
-            centre[i] *= 0.5 * sum;
-            total[i] += static_cast<float>(std::abs(u - w)) / (static_cast<float>(sum) + kTiny);
+            const float sum = u[i] + w[i];
+            centre[i] *= 0.5F * sum;
+            spread[i] += std::abs(u[i] - w[i]) / (sum + kTiny);
         }
     }
-    for (std::size_t i = 0; i < kTerms; ++i) spread[i] = static_cast<double>(total[i] * kUp);
+    for (float& total : spread) total *= 1.0F + (d + 4.0F) * kEps;
 }
 
+// bin_i = the bin of the spread R, and size_i = 2 R c.
+KW_CLONES static inline void bins_of_spreads(const SingleLane& centre, const SingleLane& spread, float scale, float top,
+                                             std::array<std::int32_t, kTerms>& bin, Lane& size) {
+    constexpr float kUp = 1.000001F;
+    KW_SIMD()
+    for (std::size_t i = 0; i < kTerms; ++i) {
+        const float place = std::ceil(top * kUp * std::sqrt(spread[i] * scale));
+        bin[i] = static_cast<std::int32_t>(std::min(place, top));
+        size[i] = 2.0 * static_cast<double>(spread[i]) * static_cast<double>(centre[i]);
+    }
+}
+
+// For the certificate of the number of nodes: adds 2 R c size_i row_weight to the bin of R of the row. Bin b holds R up
+// to n_players (b / (n_bins - 1))^2. out has shape (n_inside, n_bins).
 inline void add_game_spreads(const GameBlock& block, std::span<const double> row_weights, std::span<const double> sizes,
                              std::size_t n_bins, std::span<double> out) {
-    const double top = static_cast<double>(n_bins - 1), scale = 1.0 / static_cast<double>(block.n_players);
-    const PackedFactors inside(block.inside, block.n_inside, block.n_terms, block.width());
-    const PackedFactors outside(block.outside, block.n_outside, block.n_terms, block.width());
+    const float top = static_cast<float>(n_bins - 1), scale = 1.0F / static_cast<float>(block.n_players);
+    const PackedFactors<SingleLane> inside(block.inside, block.n_inside, block.n_terms, block.width());
+    const PackedFactors<SingleLane> outside(block.outside, block.n_outside, block.n_terms, block.width());
     parallel_blocks(block.n_inside, 8, [&](std::size_t begin, std::size_t end) {
-        Lane centre, spread;
+        SingleLane centre, spread;
+        Lane size;
+        std::array<std::int32_t, kTerms> bin;
         for (std::size_t first = 0; first < block.n_terms; first += kTerms)
             for (std::size_t other = 0; other < block.n_outside; ++other)
                 for (std::size_t row = begin; row < end; ++row) {
                     spread_of_pair(inside(row, first / kTerms), outside(other, first / kTerms), centre, spread);
+                    bins_of_spreads(centre, spread, scale, top, bin, size);
                     const std::size_t n = std::min(kTerms, block.n_terms - first);
-                    for (std::size_t i = 0; i < n; ++i) {
-                        const double place = std::ceil(top * std::sqrt(spread[i] * scale));
-                        const auto bin = static_cast<std::size_t>(std::min(place, top));
-                        out[row * n_bins + bin] += 2.0 * spread[i] * centre[i] * sizes[first + i] * row_weights[other];
-                    }
+                    double* sums = &out[row * n_bins];
+                    for (std::size_t i = 0; i < n; ++i) sums[bin[i]] += size[i] * sizes[first + i] * row_weights[other];
                 }
     });
 }

@@ -1,7 +1,8 @@
 """Learn kernels from data: which of many matter, with a certificate of optimality."""
 
-import importlib
 from typing import TYPE_CHECKING, Any
+
+from ._lazy import attach
 
 if TYPE_CHECKING:
     from .banks import enclosing_ball
@@ -114,38 +115,41 @@ __all__ = [
     "views",
 ]
 
-_HOMES = {
-    "ProductLattice": "candidates",
-    "Propositions": "rules",
-    "answers_from_triples": "noise",
-    "apply_decisions": "noise",
-    "constraints_from_graph": "pairs",
-    "enclosing_ball": "banks",
-    "estimate_noise": "noise",
-    "estimate_pair_rates": "pairs",
-    "estimate_rates": "noise",
-    "label_quality": "noise",
-    "learned_metric": "ridge",
-    "suspects": "noise",
-}
+# Imported when first used: `kernelweave --help` needs none of them.
+_find, __dir__ = attach(
+    __name__,
+    {
+        "banks": "enclosing_ball",
+        "candidates": "ProductLattice",
+        "estimators": """
+            AnnotatorKernelClassifier CombinedClassifier CombinedRegressor
+            HierarchicalMKLClassifier HierarchicalMKLRegressor
+            KernelSpectralClustering MetricKernelClassifier MetricKernelRegressor
+            MKLClassifier MKLClassifierCV MKLRegressor MKLRegressorCV
+            NoiseTolerantKernelClassifier NoisyLabelMKLClassifier
+            PairwiseKernelLearner RadiusKernelClassifier RadiusMKLClassifier
+            RuleEnsembleClassifier RuleEnsembleClassifierCV RuleEnsembleRegressor
+            RuleEnsembleRegressorCV SumProductMKLClassifier
+        """,
+        "kernels": """
+            ARD RBF Additive FromCallable Laplacian Linear Overlap Polynomial
+            Precomputed Words complete_ladder group mixed_ladder polynomial_ladder
+            rbf_ladder views
+        """,
+        "noise": """
+            answers_from_triples apply_decisions estimate_noise estimate_rates
+            label_quality suspects
+        """,
+        "pairs": "constraints_from_graph estimate_pair_rates",
+        "ridge": "learned_metric",
+        "rules": "Propositions",
+    },
+)
 
 
 def __getattr__(name: str) -> Any:
-    """Import a public name when it is first used: `kernelweave --help` needs none of them."""
-    if name == "__version__":
-        from importlib.metadata import version
+    if name != "__version__":
+        return _find(name)
+    from importlib.metadata import version
 
-        value: Any = version("kernelweave")
-    elif name in __all__:
-        home = _HOMES.get(name, "kernels")
-        if name.removesuffix("CV").endswith(("Classifier", "Regressor", "Learner", "Clustering")):
-            home = "estimators"
-        value = getattr(importlib.import_module(f"kernelweave.{home}"), name)
-    else:
-        raise AttributeError(f"module 'kernelweave' has no attribute {name!r}")
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return version("kernelweave")

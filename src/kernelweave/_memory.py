@@ -55,7 +55,7 @@ def check_memory(
 
 
 def _rounded_up(n_bytes: float) -> str:
-    """Return a limit that allows so many bytes."""
+    """Return a limit that allows a number of bytes."""
     unit, size = ("GB", 1e9) if n_bytes >= 1e9 else ("MB", 1e6)
     tenths = math.ceil(10 * n_bytes / size)
     while parse_bytes(f"{tenths / 10}{unit}") < n_bytes:  # by rounding of the quotient

@@ -3,10 +3,10 @@
 import cvxpy as cp
 import numpy as np
 import pytest
+from sklearn.exceptions import ConvergenceWarning
 
 from kernelweave.baselines import NonParametricKernel
 from kernelweave.baselines.pair_base import neighbour_laplacian
-from kernelweave.errors import InputError
 from pair_problems import kernel_problem
 
 
@@ -29,6 +29,23 @@ def test_the_kernel_solves_the_semidefinite_problem(n, C, seed):
     np.testing.assert_allclose(ours, K.value, atol=0.02 * np.abs(K.value).max())
 
 
-def test_large_semidefinite_problems_are_refused():
-    with pytest.raises(InputError, match=r"500 rows at most, got 501. Hint: use SimpleNPKL"):
-        NonParametricKernel().fit(np.zeros((501, 2)), pairs=[[0, 1], [1, 2]], labels=[1, -1])
+def test_rows_of_no_pair_get_the_smoothest_kernel():
+    X, pairs, labels = kernel_problem(700, 300, 4)
+    model = NonParametricKernel(5, tol=1e-5).fit(X, pairs=pairs, labels=labels)
+    assert model.converged_ and len(np.unique(pairs)) < 500
+    points = model.embedding_
+    at = np.einsum("ij,ij->i", points[pairs[:, 0]], points[pairs[:, 1]])
+    L = neighbour_laplacian(X, 5, 0.01)
+    value = np.vdot(points, L @ points) + np.maximum(0.0, 1.0 - labels * at).sum()
+    assert value == pytest.approx(model.objective_, rel=1e-6)
+    # A change of the points of rows of no pair only makes the kernel less smooth.
+    lonely = np.setdiff1d(np.arange(700), pairs)
+    np.testing.assert_allclose((L @ points)[lonely], 0.0, atol=1e-4 * np.abs(points).max())
+
+
+@pytest.mark.filterwarnings("ignore:labels.*labelled both:UserWarning")
+def test_few_steps_are_said():
+    X, pairs, labels = kernel_problem(25, 50, 1)
+    with pytest.warns(ConvergenceWarning, match="stopped after 3 steps at a relative duality gap"):
+        model = NonParametricKernel(5, max_iter=3).fit(X, pairs=pairs, labels=labels)
+    assert model.gap_ > model.tol and not model.converged_

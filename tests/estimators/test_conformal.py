@@ -43,6 +43,17 @@ def test_weights_are_repetitions(n_folds):
         np.testing.assert_allclose(*ends, atol=1e-12)
 
 
+def test_folds_may_be_empty_uneven_and_far_apart():
+    fold = np.repeat([0, 2, 3], [1, 7, 52])  # no row in fold 1
+    scores = np.concatenate([[50.0], 1e-9 * RANDOM.random(7), 1.0 + np.zeros(52)])
+    predictions = 1e3 * RANDOM.normal(size=(40, 4))
+    held_out = FoldScores(scores, fold, np.ones(60), 4)
+    for coverage in (0.02, 0.1, 0.5, 0.9, 0.97):
+        rank = held_out.rank(coverage)
+        expected = np.sort(predictions[:, fold] + scores, axis=1)[:, int(rank) - 1]
+        np.testing.assert_allclose(held_out.upper(predictions, rank), expected, rtol=1e-12)
+
+
 @pytest.mark.parametrize(("n", "coverage", "finite"), [(8, 0.9, False), (9, 0.9, True)])
 def test_infinite_exactly_where_rows_are_too_few(n, coverage, finite):
     held_out = FoldScores(np.ones(n), np.arange(n) % 3, np.ones(n), 3)

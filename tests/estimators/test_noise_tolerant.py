@@ -110,7 +110,7 @@ def test_a_kernel_of_noise_changes_little():
 @pytest.mark.parametrize("seed", range(3))
 def test_random_labels_are_reported(seed):
     rng = np.random.default_rng(seed)
-    with pytest.warns(UserWarning, match="tell no more about these labels than chance"):
+    with pytest.warns(UserWarning, match="predict these labels no better than chance"):
         model = fitted(rng.normal(size=(200, 5)), rng.integers(0, 2, 200))
     assert model.noise_level_ > 0.33
 
@@ -119,7 +119,7 @@ def test_where_nothing_is_learned_the_larger_class_is_predicted():
     """Not about half of each class, as a threshold at the mean of the labels would."""
     rng = np.random.default_rng(0)
     table, labels = rng.normal(size=(200, 5)), (rng.random(200) < 0.7).astype(int)
-    with pytest.warns(UserWarning, match="tell no more about these labels than chance"):
+    with pytest.warns(UserWarning, match="predict these labels no better than chance"):
         model = fitted(table, labels, ridges=[1e4])
     assert np.ptp(model.loo_scores_) < 0.04
     assert (model.predict(rng.normal(size=(50, 5))) == 1).all()
@@ -445,7 +445,9 @@ def test_a_rare_class_that_is_seen_clearly_is_corrected():
     assert model.score(new, truth) > 0.95
 
 
-@pytest.mark.filterwarnings("ignore:NoiseTolerantKernelClassifier. the kernels tell no more")
+@pytest.mark.filterwarnings(
+    "ignore:NoiseTolerantKernelClassifier. the kernels predict these labels no better"
+)
 def test_coefficients_are_in_the_order_of_a_model_file():
     """Sums in another order have other last digits, and a loaded model is the saved one."""
     model = NoiseTolerantKernelClassifier(mode="class", final="svm").fit(X, np.arange(len(X)) % 3)

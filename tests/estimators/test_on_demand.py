@@ -74,6 +74,27 @@ def test_same_optimum_as_stored_kernels(kind, weighted, request):
         assert (model.predict(X) == predicted).mean() > 0.97
 
 
+@pytest.mark.parametrize("kind", ["two", "three"])
+@pytest.mark.parametrize("norm", [1, 2, "uniform"])
+def test_smooth_losses_hold_their_sum_of_kernels_whole(kind, norm, monkeypatch):
+    model, y = MKLClassifier(KERNELS, norm=norm, loss="logistic"), TARGETS[kind]
+    stored = clone(model).fit(X, y)
+    monkeypatch.setattr(large, "MANY_ROWS", 100)
+    monkeypatch.setattr(large, "FIRST_ON_DEMAND", 200)
+    monkeypatch.setattr(on_demand, "OPTIONS", replace(on_demand.OPTIONS, stored_rows=50))
+    seen = []
+    whole = on_demand.ComputedSum.dense
+    monkeypatch.setattr(
+        on_demand.ComputedSum, "dense", lambda self: seen.append(1) or whole(self), raising=False
+    )
+    model.fit(X, y)
+    assert seen  # kernels were computed
+    assert model.converged_
+    assert model.objective_ - model.duality_gap_ <= stored.objective_ * (1 + 1e-9)
+    assert stored.objective_ - stored.duality_gap_ <= model.objective_ * (1 + 1e-9)
+    assert_allclose(model.predict_proba(X), stored.predict_proba(X), atol=0.05)
+
+
 def test_threads_do_not_change_a_bit(many):
     fits = [MKLClassifier(KERNELS, C=2.0, n_jobs=n_jobs).fit(X, SIGNAL > 0) for n_jobs in (1, 2, 3)]
     for other in fits[1:]:

@@ -1,8 +1,10 @@
 """Newton's method for smooth losses."""
 
+import numpy as np
 import pytest
 
 from gram_banks import bank_of
+from kernelweave.inner import newton, solve_inner
 from kernelweave.losses import Logistic
 from kernelweave.testing import check_loss
 from likelihood_cases import LOSSES, problem_for
@@ -26,3 +28,19 @@ def test_contract_with_weighted_and_absent_rows(kind):
 def test_contract_with_several_outputs():
     problem = random_problem(4, kind="multiclass", n=40, m=3)
     check_loss(Logistic(), bank_of(problem.grams), problem.Y, problem.cost)
+
+
+@pytest.mark.parametrize("kind", LOSSES)
+def test_coefficients_of_a_step_prove_more_than_the_slopes_of_the_loss(monkeypatch, kind):
+    problem = problem_for(kind, 3, n=60, m=1)
+    K, cost = bank_of(problem.grams).combine(np.ones(1)), 10.0 * problem.cost
+    exact = solve_inner(kind(), K, problem.Y, cost, tol=1e-12)
+    found = solve_inner(kind(), K, problem.Y, cost, tol=1e-3)
+    assert found.gap <= 1e-3 * found.primal
+    assert found.dual <= exact.primal * (1 + 1e-12)
+    assert found.primal >= exact.dual * (1 - 1e-12)
+    np.testing.assert_allclose(K @ found.dual_coef, found.fitted, atol=1e-9)
+    np.testing.assert_allclose(found.dual_coef.sum(axis=0), 0.0, atol=1e-12 * cost.sum())
+    monkeypatch.setattr(newton._Newton, "_offer_own", lambda *args: None)
+    other = solve_inner(kind(), K, problem.Y, cost, tol=1e-3)
+    assert (found.work, found.gap) < (other.work, 0.1 * other.gap)

@@ -8,6 +8,7 @@ import pytest
 from kernelweave import RBF, MKLClassifier, rbf_ladder
 from kernelweave._linalg import solve_positive
 from kernelweave.banks import make_bank
+from kernelweave.banks.kernel_sum import GramKernel
 from kernelweave.inner import solve_inner, systems, weight_curvature
 from kernelweave.kernels import Precomputed
 from kernelweave.losses import Hinge, Logistic, Softmax
@@ -65,7 +66,7 @@ def test_iterations_agree_with_factors(coupled, intercept):
     weights = random.uniform(0.0, 0.5, size=(150, 3))
     weights[:5] = 0.0  # absent rows
     sides = [weights, coupled, intercept]
-    options = systems.IterativeOptions(tol=1e-9, least_rank=20)
+    options = systems.IterativeOptions(tol=1e-9, least_rank=20, least_each=20)
     found = systems.IterativeSystem(K, *sides, options=options)
     exact = systems.DenseSystem(K, *sides)
     V = random.normal(size=(150, 3, 4))
@@ -74,7 +75,9 @@ def test_iterations_agree_with_factors(coupled, intercept):
     np.testing.assert_allclose(found.projected(V), exact.projected(V), atol=1e-6)
     r, a = V[:, :, 0], V[:, :, 1]
     Kr = K @ r
-    np.testing.assert_allclose(found.direction(r, Kr, a), exact.direction(r, Kr, a), atol=1e-6)
+    step, values = found.direction(r, Kr, a)
+    np.testing.assert_allclose(step, exact.direction(r, Kr, a)[0], atol=1e-6)
+    np.testing.assert_allclose(values, K @ step, atol=1e-9)
 
 
 @pytest.mark.parametrize(("loss", "n_classes"), [(Logistic(), 2), (Softmax(), 3)])
@@ -90,9 +93,10 @@ def test_steps_that_iterations_spoil_are_repeated_with_factors(monkeypatch, loss
 
     def apply(self, V):
         spoiled.append(1)
-        return 1e6 * self._times_weights(V)
+        out = 1e6 * self._times_weights(V)
+        return out, self._times(out)
 
-    monkeypatch.setattr(systems.IterativeSystem, "apply", apply)
+    monkeypatch.setattr(systems.IterativeSystem, "apply_and_multiply", apply)
     found = solve_inner(loss, K, Y, cost, tol=1e-8)
     assert spoiled
     assert found.gap <= 1e-8 * found.primal
@@ -113,6 +117,15 @@ def test_many_rows_need_no_more_solves_and_have_the_same_optimum(monkeypatch, n_
     assert many.n_iter_ <= 20
     np.testing.assert_allclose(many.objective_, objective, rtol=2e-5)
     assert not np.array_equal(many.dual_coef_, dual_coef)  # another way was taken
+
+
+@pytest.mark.parametrize("size", [1e-60, 1.0, 1e60])
+def test_a_sketch_has_the_range_of_double_precision(size):
+    X, _ = _smooth_problem(150, 2)
+    gram = RBF(3.0)(X)
+    Z = systems.sketch(GramKernel(size * gram), np.full((150, 1), 0.25 / size)).astype(np.float64)
+    assert Z.shape[1] < 150
+    np.testing.assert_allclose((Z / np.sqrt(size)) @ (Z / np.sqrt(size)).T, gram, atol=1e-2)
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])

@@ -10,6 +10,7 @@ from kernelweave.inspection.anova import (
     Products,
     Separable,
     conditional_curves,
+    factor_means,
     pair_surface,
     variances,
 )
@@ -139,8 +140,9 @@ def test_many_terms_have_first_order_effects_only(case, monkeypatch):
 
 def test_surfaces_equal_those_of_the_full_grid(case):
     model, Z, shares, terms, _ = case
+    means = factor_means(model, Z, shares)
     for pair in combinations(range(4), 2):
-        surface = pair_surface(model, Z, shares, pair, [Z, Z])
+        surface = pair_surface(model, means, pair, [Z, Z])
         other = tuple(0 if q not in pair else slice(None) for q in range(4))
         assert np.allclose(surface, terms[pair][other], atol=1e-13)
 

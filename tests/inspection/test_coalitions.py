@@ -82,3 +82,18 @@ def test_enumerations_have_values_and_pairs():
     mean = pair_weights(N) @ (GAME * (weights @ (1 + shift)))
     np.testing.assert_allclose(pairs[np.triu_indices(N, 1)], mean)
     np.testing.assert_array_equal(pairs, pairs.T)
+
+
+@pytest.mark.parametrize("n_background", [6, 7])
+def test_one_permutation_for_each_background_row(n_background):
+    drawn = Permutations.draw_one(N, n_background, np.random.default_rng(0))
+    assert drawn.others.tolist() == list(range(n_background))
+    last = n_background // 2 * 2
+    assert (drawn.ranks[0:last:2] + drawn.ranks[1:last:2] == N - 1).all()
+    other, present = drawn.coalitions
+    assert len(other) == n_background + 1 + n_background * (N - 1)
+    # A sum over the players present: every player gains its own part, in any order.
+    parts = np.random.default_rng(1).normal(size=(n_background, N))
+    full = np.full(N, 2.0)
+    found = np.where(present, full, parts[other]).sum(axis=1, keepdims=True)
+    assert np.allclose(drawn.values(found)[..., 0], full - parts, atol=1e-12)

@@ -203,7 +203,7 @@ class TestRates:
     @pytest.mark.parametrize(
         ("reliability", "prior", "sentence"),
         [
-            ((0.5, 0.51), None, "reliability: labels with 0.5 . 0.51 right are as good as"),
+            ((0.5, 0.51), None, "reliability: labels with 0.5 . 0.51 right are no better"),
             ((0.3, 0.4), None, "reliability: with 0.3 . 0.4 < 1 the labels are wrong more often"),
             ((1.2, 0.9), None, r"reliability: both shares must lie in \[0, 1\]"),
             ((np.nan, 0.9), None, r"reliability: both shares must lie in \[0, 1\]"),

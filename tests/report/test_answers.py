@@ -23,7 +23,13 @@ RECORD = FitRecord(
 
 def evaluation(gain):
     score = SimpleNamespace(
-        title="AUC", value=0.8, constant=0.5, interval=(0.7, 0.9), gain=gain, show="{:.3f}".format
+        name="roc_auc",
+        title="AUC",
+        value=0.8,
+        constant=0.5,
+        interval=(0.7, 0.9),
+        gain=gain,
+        show="{:.3f}".format,
     )
     return SimpleNamespace(score=lambda: score)
 
@@ -51,6 +57,21 @@ def test_new_rows_come_before_the_fit_and_that_before_folds():
 def test_what_is_not_significant_is_said(gain):
     (sentence,) = how_good(subject(evaluation=evaluation(gain))).verdict
     assert sentence == "Not significantly better than a constant prediction (0.500)."
+
+
+def test_another_score_is_shown_where_the_first_is_undefined():
+    """Rows of one class have no AUC."""
+    found = evaluation(None)
+    score = found.score()
+    score.value = score.constant = float("nan")
+    other = SimpleNamespace(**(vars(score) | {"name": "accuracy", "title": "accuracy"}))
+    other.value, other.constant = 0.9, 1.0
+    found.scores = [score, other]
+    shown = how_good(subject(evaluation=found))
+    assert (shown.title, shown.value) == ("accuracy", "0.900")
+    assert shown.verdict[0] == "AUC is undefined on these rows."
+    found.scores = [score]
+    assert how_good(subject(evaluation=found)) == "AUC is undefined on these rows."
 
 
 def test_ranks_of_a_fit():

@@ -56,6 +56,12 @@ def test_bins_are_marks_and_the_error_is_judged():
     assert "as small as chance alone leaves it" in chart.caption
 
 
+def test_rows_of_folds_are_said_to_be_ranked_together():
+    found = from_plain(NOTHING | {"roc": [CURVE]})
+    captions = [draw_curves(found, pooled=pooled)["charts"][0].caption for pooled in (False, True)]
+    assert ["all folds" in caption for caption in captions] == [False, True]
+
+
 def test_long_curves_are_thinned():
     one, several = drawn(roc=[CURVE])["charts"][0], drawn(roc=[CURVE] * 50)["charts"][0]
     assert len(one.line[0]) == 160

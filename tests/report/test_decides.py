@@ -6,6 +6,7 @@ import pytest
 from kernelweave import (
     RBF,
     CombinedClassifier,
+    CombinedRegressor,
     Linear,
     MetricKernelRegressor,
     MKLRegressor,
@@ -135,6 +136,20 @@ def test_members_of_some_columns_are_sampled():
         _affordable(CombinedClassifier().fit(X[:, :4], X[:, 0] > 0), X[:, :4]).n_permutations
         is None
     )
+
+
+def test_members_that_add_up_share_the_time():
+    X = np.random.default_rng(0).standard_normal((300, 20))
+    members = [("metric", MetricKernelRegressor(n_steps=1)), ("linear", MKLRegressor([Linear()]))]
+    model = CombinedRegressor(members).fit(X, X[:, 0] + X[:, 1] ** 2)
+    size, own = _affordable(model, X), _affordable(model.members_[0], X, 0.5)
+    assert size == own
+    assert size.n_permutations == size.n_background == 40
+    found = measure_importance(model, X)
+    assert (found.n_rows, found.sampled) == (size.n_rows, True)
+    assert set(found.names[:2]) == {"column 0", "column 1"}
+    exact = CombinedRegressor(members[1:]).fit(X, X[:, 0])
+    assert _affordable(exact, X).n_permutations is None
 
 
 def test_the_record_of_a_fit_says_what_decides(model, monkeypatch):

@@ -72,6 +72,19 @@ def test_an_evaluation_is_that_of_this_model_on_named_rows(halves):
     assert max(counts) == found.confusion.max()
 
 
+def test_warnings_of_the_fit_are_said_to_be_of_the_fit(halves):
+    """Scores of the page are those of other rows, so that comparisons of the fit need a word."""
+    kept = ("Better on rows left out: trees.", "AUC is low.")
+    record = FitRecord((), "", warnings=kept)
+    _, page = evaluated(halves, "ill", record=record)
+    text = page.text()
+    assert "When it was fitted: better on rows left out: trees." in text
+    assert "When it was fitted: AUC is low." in text
+    X, _ = halves
+    fit = fit_table(X[["age", "town", "ill"]], "ill", seconds=1.0)
+    assert "When it was fitted: " not in parse(to_html(fit.model, record=record)).text()
+
+
 def test_confusions_of_several_classes(halves):
     found, page = evaluated(halves, "size")
     wrong = found.confusion * (1 - np.eye(4))

@@ -107,7 +107,7 @@ def test_one_candidate_beside_the_others(method):
     assert fit.method == method
     said = describe_choice(fit.choice)
     if method == "linear":  # the others are better, which is said
-        assert any(line.startswith("Better here: ") for line in said)
+        assert any(line.startswith("Better on rows left out") for line in said)
     assert len(fit.choice.members) == 1
 
 

@@ -86,8 +86,8 @@ def test_an_error_just_above_chance_has_more_digits(found):
     bins = replace(found.reliability, error=0.06504, tolerated=0.06501, excess=0.0)
     said = describe_evaluation(replace(found, reliability=bins))[1]
     assert said == (
-        "Probabilities are not right: calibration error 0.06504 (up to 0.06501 is chance on so "
-        "many rows)."
+        "Probabilities are not right: calibration error 0.06504 (up to 0.06501 is chance for "
+        "this number of rows)."
     )
 
 
@@ -99,8 +99,8 @@ def test_wrong_probabilities(found, excess, how):
     bins = replace(found.reliability, error=0.2, tolerated=0.1, excess=excess)
     said = describe_evaluation(replace(found, reliability=bins))[1]
     assert said == (
-        f"Probabilities are not right{how}: calibration error 0.200 (up to 0.100 is chance on so "
-        "many rows)."
+        f"Probabilities are not right{how}: calibration error 0.200 (up to 0.100 is chance for "
+        "this number of rows)."
     )
 
 

@@ -29,14 +29,28 @@ def test_the_answer_comes_first_and_better_models_are_said():
     assert "95% interval" in said[0]
     assert said[1].startswith("Next best: near, ")
     assert said[1].endswith("(but not significantly worse).")
-    assert said[2].startswith("Better here: trees, ")
+    assert said[2].startswith("Better on rows left out: trees, ")
     assert said[2].endswith("(significantly better), which kernelweave cannot write.")
     assert len(said) == 3
 
 
 def test_a_better_model_has_one_line():
     said = describe_choice(choice(ranked("near", 0.6, (-0.1, 0.2))))
-    assert [line.split(":")[0] for line in said] == ["Chosen", "Better here"]
+    assert [line.split(":")[0] for line in said] == ["Chosen", "Better on rows left out"]
+
+
+def test_models_that_are_not_significantly_better_share_a_line():
+    near, trees = (
+        ranked("near", 0.6, (-0.1, 0.2)),
+        ranked("trees", 0.7, (-0.2, 0.3), written=False),
+    )
+    sure = ranked("sure", 0.9, (-0.4, 0.05))
+    said = describe_choice(choice(sure, near, trees))[1:]
+    assert said == [
+        "Better on rows left out: sure, R2 0.900 (significantly better).",
+        "Better on rows left out, but not significantly: near, R2 0.600; trees, R2 0.700, which "
+        "kernelweave cannot write.",
+    ]
 
 
 def test_no_better_than_a_constant():

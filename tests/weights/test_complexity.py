@@ -66,7 +66,8 @@ def test_a_network_stays_below_its_bound():
     suprema = []
     for q in forms(kernels)[::4]:
         starts = np.random.default_rng(0).normal(size=(3, 9))
-        phi = max(-minimize(value, u, (q,), "L-BFGS-B", jac=True).fun for u in starts)
+        options = {"method": "L-BFGS-B", "jac": True, "bounds": [(-20, 20)] * 9}
+        phi = max(-minimize(value, u, (q,), **options).fun for u in starts)
         assert phi <= q.max() * (1 + 1e-9)
         suprema.append(2.0 * np.sqrt(phi / 2.0) / 8.0)
     bound = structure_complexity(np.trace(kernels, axis1=1, axis2=2), 1.0, 8)

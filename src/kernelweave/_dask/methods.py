@@ -40,7 +40,7 @@ def by_parts(method: Method) -> Method:
 
 
 class ScoredByParts:
-    """A mixin before scikit-learn's that lets `score` take a Dask table.
+    """Mixin, before scikit-learn's, whose `score` accepts a Dask table.
 
     Rows are predicted where they are; only predictions and targets come to this process.
     """

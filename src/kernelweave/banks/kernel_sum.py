@@ -162,8 +162,8 @@ class KernelSum(WeightedSum):
     def _multiplies_gram(self, V: Floats) -> bool:
         """Whether a product with ``V`` forms the whole Gram matrix, if it is not there yet.
 
-        An inner solver that starts from so many coefficients needs it anyway, and one pass over it
-        is cheaper than one over every kernel. Sums of float32 storage would not be those of the
+        A solver that starts from that many coefficients needs it anyway, and one pass over it is
+        cheaper than one over every kernel. Sums of float32 storage would not be those of the
         kernels.
         """
         if self.dtype != np.float64:

@@ -226,7 +226,7 @@ def row_slices(n: int, rank: int, dtype: Any, n_columns: int = 1) -> list[slice]
 
 
 def rows_at_a_time(rank: int, dtype: Any, n_columns: int = 1) -> int:
-    """Return the number of rows of a block with so many features, of a table with columns."""
+    """Return the number of rows of a block for a number of features and of columns."""
     bytes_a_row = max(np.dtype(dtype).itemsize * max(1, rank), 8 * n_columns)
     return int(max(1, _BLOCK_BYTES // bytes_a_row))
 

@@ -23,7 +23,7 @@ class Triangles:
 
     @classmethod
     def of(cls, bank: KernelBank, which: Sequence[int], *, n_ones: int = 0) -> Triangles:
-        """Evaluate kernels of a bank once each, after so many matrices of ones."""
+        """Evaluate each kernel of a bank once, after a number of matrices of ones."""
         n = bank.n_samples
         out = cls(np.ones((n_ones + len(which), n * (n + 1) // 2)), n)
         everything = np.arange(bank.n_kernels)

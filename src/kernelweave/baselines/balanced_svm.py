@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import KW_ONLY, dataclass
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
@@ -23,6 +24,7 @@ from .classifier_base import DecisionClassifier
 
 
 @shared_attributes()
+@dataclass(eq=False, repr=False)
 class BalancedKernelSVM(DecisionClassifier):
     """Support vector machine on the mean of several kernels, with balanced class weights.
 
@@ -75,6 +77,15 @@ class BalancedKernelSVM(DecisionClassifier):
     True
     """
 
+    kernels: Any = None
+    _: KW_ONLY
+    Cs: Iterable[float] = (0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
+    cv: int = 5
+    tol: float = 1e-3
+    memory_limit: float | str | None = None
+    random_state: Any = 0
+    n_jobs: int | None = None
+
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "kernels": "no_validation",
         "Cs": "no_validation",  # checked with a sentence
@@ -84,25 +95,6 @@ class BalancedKernelSVM(DecisionClassifier):
         "random_state": ["random_state"],
         "n_jobs": N_JOBS,
     }
-
-    def __init__(
-        self,
-        kernels: Any = None,
-        *,
-        Cs: Iterable[float] = (0.03, 0.1, 0.3, 1.0, 3.0, 10.0),
-        cv: int = 5,
-        tol: float = 1e-3,
-        memory_limit: float | str | None = None,
-        random_state: Any = 0,
-        n_jobs: int | None = None,
-    ) -> None:
-        self.kernels = kernels
-        self.Cs = Cs
-        self.cv = cv
-        self.tol = tol
-        self.memory_limit = memory_limit
-        self.random_state = random_state
-        self.n_jobs = n_jobs
 
     @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any) -> Self:

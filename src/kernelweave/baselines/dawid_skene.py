@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
@@ -12,6 +13,7 @@ from kernelweave._validation import Interval, fit_context
 from kernelweave.noise.annotators import find_consensus, read_answers
 
 
+@dataclass(eq=False, repr=False)
 class DawidSkene(BaseEstimator):
     """Class probabilities of rows and confusions of annotators by maximum likelihood.
 
@@ -58,16 +60,16 @@ class DawidSkene(BaseEstimator):
     ['a', 'b', 'a', 'b']
     """
 
+    _: KW_ONLY
+    kappa: float = 0.0
+    max_iter: int = 200
+    tol: float = 1e-6
+
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "kappa": [Interval(Real, 0, None, closed="left")],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "tol": [Interval(Real, 0, None, closed="left")],
     }
-
-    def __init__(self, *, kappa: float = 0.0, max_iter: int = 200, tol: float = 1e-6) -> None:
-        self.kappa = kappa
-        self.max_iter = max_iter
-        self.tol = tol
 
     @fit_context(prefer_skip_nested_validation=True)
     def fit(self, answers: Any, y: Any = None) -> Self:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -18,6 +19,7 @@ _TRIES = 20  # subsamples without a rule after which learning stops; chosen by h
 
 
 @shared_attributes()
+@dataclass(eq=False, repr=False)
 class EnderClassifier(RuleVotes):
     """ENDER with the logistic loss (MLRules): rules that vote for one class each.
 
@@ -67,27 +69,19 @@ class EnderClassifier(RuleVotes):
     (True, 1.0)
     """
 
+    n_rules: int = 100
+    _: KW_ONLY
+    shrinkage: float = 0.1
+    subsample: float = 0.5
+    threshold: float | None = None
+    random_state: Any = None
+
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **RuleVotes._parameter_constraints,
         "n_rules": [Interval(Integral, 1, None, closed="left")],
         "shrinkage": [Interval(Real, 0, 1, closed="right")],
         "subsample": [Interval(Real, 0, 1, closed="right")],
     }
-
-    def __init__(
-        self,
-        n_rules: int = 100,
-        *,
-        shrinkage: float = 0.1,
-        subsample: float = 0.5,
-        threshold: float | None = None,
-        random_state: Any = None,
-    ) -> None:
-        self.n_rules = n_rules
-        self.shrinkage = shrinkage
-        self.subsample = subsample
-        self.threshold = threshold
-        self.random_state = random_state
 
     def _learn(self, X: Floats, codes: Indices, random: Any) -> None:
         shares = np.bincount(codes) / len(codes)

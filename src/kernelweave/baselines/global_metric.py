@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -18,6 +19,7 @@ from .pair_base import PairMetric, dense, differences, leading_directions, squar
 
 
 @shared_attributes()
+@dataclass(eq=False, repr=False)
 class GlobalDistanceMetric(PairMetric):
     """GDM, also called MMC: small distances of same pairs, large distances of different pairs.
 
@@ -68,31 +70,19 @@ class GlobalDistanceMetric(PairMetric):
     0
     """
 
+    _: KW_ONLY
+    diagonal: bool = True
+    n_components: int | None = 100
+    ridge: float = 0.01
+    tol: float = 1e-6
+    max_iter: int = 1000
+
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **PairMetric._parameter_constraints,
         "diagonal": ["boolean"],
         "n_components": [Interval(Integral, 1, None, closed="left"), None],
         "ridge": [Interval(Real, 0, None, closed="neither")],
     }
-
-    def __init__(
-        self,
-        *,
-        diagonal: bool = True,
-        n_components: int | None = 100,
-        ridge: float = 0.01,
-        tol: float = 1e-6,
-        max_iter: int = 1000,
-        n_pairs: int | None = None,
-        random_state: Any = None,
-    ) -> None:
-        self.diagonal = diagonal
-        self.n_components = n_components
-        self.ridge = ridge
-        self.tol = tol
-        self.max_iter = max_iter
-        self.n_pairs = n_pairs
-        self.random_state = random_state
 
     def _learn(self, X: Any, pairs: Indices, labels: Floats) -> None:
         directions = None if self.diagonal else leading_directions(X, self.n_components)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -22,6 +23,7 @@ _PERCENTILES = (5, 95)  # of squared distances, as published
 
 
 @shared_attributes()
+@dataclass(eq=False, repr=False)
 class InformationTheoreticMetric(PairMetric):
     """ITML: the metric nearest to the Euclidean one whose distances meet bounds, with slack.
 
@@ -87,6 +89,14 @@ class InformationTheoreticMetric(PairMetric):
     0
     """
 
+    n_components: int | None = 100
+    _: KW_ONLY
+    gamma: float = 1.0
+    bounds: tuple[float, float] | None = None
+    solver: str = "descent"
+    tol: float = 1e-3
+    max_iter: int = 1000
+
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **PairMetric._parameter_constraints,
         "n_components": [Interval(Integral, 1, None, closed="left"), None],
@@ -94,27 +104,6 @@ class InformationTheoreticMetric(PairMetric):
         "bounds": "no_validation",  # checked in `_check_bounds`
         "solver": [StrOptions({"descent", "projections"})],
     }
-
-    def __init__(
-        self,
-        n_components: int | None = 100,
-        *,
-        gamma: float = 1.0,
-        bounds: tuple[float, float] | None = None,
-        solver: str = "descent",
-        tol: float = 1e-3,
-        max_iter: int = 1000,
-        n_pairs: int | None = None,
-        random_state: Any = None,
-    ) -> None:
-        self.n_components = n_components
-        self.gamma = gamma
-        self.bounds = bounds
-        self.solver = solver
-        self.tol = tol
-        self.max_iter = max_iter
-        self.n_pairs = n_pairs
-        self.random_state = random_state
 
     def _learn(self, X: Any, pairs: Indices, labels: Floats) -> None:
         directions = leading_directions(X, self.n_components)

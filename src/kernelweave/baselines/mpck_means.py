@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -23,6 +24,7 @@ from .pair_base import PairMethod, dense
 
 
 @shared_attributes()
+@dataclass(eq=False, repr=False)
 class MPCKMeans(ClusterMixin, PairMethod):
     """MPCK-means: clusters with a diagonal metric each, and a penalty for every violated pair.
 
@@ -82,6 +84,13 @@ class MPCKMeans(ClusterMixin, PairMethod):
     (1, 1)
     """
 
+    n_clusters: int = 8
+    _: KW_ONLY
+    weight: float = 1.0
+    floor: float = 0.01
+    tol: float = 1e-6
+    max_iter: int = 100
+
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **PairMethod._parameter_constraints,
         "n_clusters": [Interval(Integral, 1, None, closed="left")],
@@ -89,25 +98,6 @@ class MPCKMeans(ClusterMixin, PairMethod):
         "floor": [Interval(Real, 0, None, closed="neither")],
         "tol": [Interval(Real, 0, None, closed="left")],
     }
-
-    def __init__(
-        self,
-        n_clusters: int = 8,
-        *,
-        weight: float = 1.0,
-        floor: float = 0.01,
-        tol: float = 1e-6,
-        max_iter: int = 100,
-        n_pairs: int | None = None,
-        random_state: Any = None,
-    ) -> None:
-        self.n_clusters = n_clusters
-        self.weight = weight
-        self.floor = floor
-        self.tol = tol
-        self.max_iter = max_iter
-        self.n_pairs = n_pairs
-        self.random_state = random_state
 
     def _read(self, n: int, y: Any, pairs: Any, labels: Any) -> tuple[Indices, Floats]:
         if y is None and pairs is None and labels is None:

@@ -1,37 +1,50 @@
-"""NPK: a nonparametric kernel matrix from pairs, by semi-definite programming."""
+"""NPK: a nonparametric kernel matrix from pairs, by low-rank semi-definite programming.
+
+Given the kernel between the rows of the pairs, the smoothest kernel of all rows has a closed form,
+so that only these rows are unknown. Their kernel is a product ``V V'`` of few columns, found by an
+augmented Lagrangian method. The multipliers of the pairs give a lower bound, so that the optimum is
+certified although the factorised problem is not convex.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy.linalg import eigh
+from scipy.linalg import LinAlgError, cholesky, solve_triangular, svd
+from scipy.optimize import minimize
+from scipy.sparse import csc_array, csr_array
+from scipy.sparse.linalg import splu
 
 from kernelweave._types import Floats, Indices
 from kernelweave._validation import Interval
-from kernelweave.errors import InputError
 from kernelweave.estimators.shared_docs import shared_attributes
 
 from .pair_base import PairEmbedding, neighbour_laplacian
 
 
 @dataclass(frozen=True)
-class ADMMOptions:
-    """Constants of the alternating direction method of multipliers; all chosen by hand."""
+class LowRankOptions:
+    """Constants of the augmented Lagrangian method; chosen by hand on 150 and 1000 rows."""
 
-    max_rows: int = 500  # every step decomposes a matrix of that size
-    check_every: int = 10  # steps between evaluations of the gap
-    imbalance: float = 5.0  # ratio of primal and dual residuals at which rho changes
-    factor: float = 2.0  # change of rho
-    null: float = 1e-9  # eigenvalues below this share of the largest are not embedded
+    first_steps: int = 100  # of L-BFGS in the first round; doubled where the dual is far from feasible
+    most_steps: int = 3000  # of L-BFGS in a round
+    memory: int = 20  # pairs of vectors that L-BFGS keeps
+    growth: float = 2.0  # of the penalty, where the violation does not shrink enough
+    shrinkage: float = 0.25  # violation after a round, relative to the one before, that is enough
+    rank: float = 1e-3  # singular values below this share of the largest may be dropped
+    spare: float = 0.25  # columns kept beyond the others, relative to their number
+    null: float = 1e-5  # of the embedding: singular values below this share are left out
+    shift: float = 0.1  # first shift tried to make the dual feasible, relative to the tolerance
 
 
-OPTIONS = ADMMOptions()
+OPTIONS = LowRankOptions()
 
 
 @shared_attributes()
+@dataclass(eq=False, repr=False)
 class NonParametricKernel(PairEmbedding):
     """NPK: the kernel matrix that is smooth on a neighbourhood graph and fits the pairs.
 
@@ -39,9 +52,9 @@ class NonParametricKernel(PairEmbedding):
 
         min over K >= 0 of tr(L K) + C sum max(0, 1 - s_ab K_ab),
 
-    where ``L`` is the normalised Laplacian of the graph plus ``ridge`` times the identity, by the
-    alternating direction method of multipliers, to a given duality gap. It is for a few hundred
-    rows; `SimpleNPKL` is for more.
+    where ``L`` is the normalised Laplacian of the graph plus ``ridge`` times the identity, to a
+    given duality gap. Time grows with the cube of the number of rows in pairs, and is seconds for
+    1000 of them; `SimpleNPKL` is for more.
 
     Parameters
     ----------
@@ -64,8 +77,8 @@ class NonParametricKernel(PairEmbedding):
     References
     ----------
     Hoi, Jin and Lyu (2007), Learning nonparametric kernel matrices from pairwise constraints,
-    ICML 24. Boyd et al. (2011), Distributed optimization and statistical learning via the
-    alternating direction method of multipliers, section 3.4.1 (change of rho).
+    ICML 24. Burer and Monteiro (2003), A nonlinear programming algorithm for solving semidefinite
+    programs via low-rank factorization, Mathematical Programming 95.
 
     Examples
     --------
@@ -79,6 +92,13 @@ class NonParametricKernel(PairEmbedding):
     True
     """
 
+    n_neighbors: int = 10
+    _: KW_ONLY
+    C: float = 1.0
+    ridge: float = 0.01
+    tol: float = 1e-4
+    max_iter: int = 5000
+
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **PairEmbedding._parameter_constraints,
         "n_neighbors": [Interval(Integral, 1, None, closed="left")],
@@ -86,74 +106,64 @@ class NonParametricKernel(PairEmbedding):
         "ridge": [Interval(Real, 0, None, closed="neither")],
     }
 
-    def __init__(
-        self,
-        n_neighbors: int = 10,
-        *,
-        C: float = 1.0,
-        ridge: float = 0.01,
-        tol: float = 1e-4,
-        max_iter: int = 5000,
-        n_pairs: int | None = None,
-        random_state: Any = None,
-    ) -> None:
-        self.n_neighbors = n_neighbors
-        self.C = C
-        self.ridge = ridge
-        self.tol = tol
-        self.max_iter = max_iter
-        self.n_pairs = n_pairs
-        self.random_state = random_state
-
     def _learn(self, X: Any, pairs: Indices, labels: Floats) -> None:
-        n = X.shape[0]
-        if n > OPTIONS.max_rows:
-            raise InputError(
-                f"X: {type(self).__name__} is for {OPTIONS.max_rows} rows at most, got {n}. "
-                "Hint: use SimpleNPKL."
-            )
-        L = neighbour_laplacian(X, self.n_neighbors, self.ridge).toarray()
+        L = neighbour_laplacian(X, self.n_neighbors, self.ridge)
         problem = _Problem.of(L, pairs, float(self.C) * labels)
-        K, value, gap, steps = _solve(problem, self.tol, self.max_iter)
-        values, vectors = eigh(K)
-        kept = np.flatnonzero(values > OPTIONS.null * max(values[-1], 0.0))[::-1]
-        self.embedding_ = vectors[:, kept] * np.sqrt(values[kept])
+        W, value, gap, steps = _solve(problem, self.tol, self.max_iter)
+        left, values, _ = svd(problem.extend(W), full_matrices=False)
+        kept = values > OPTIONS.null * max(values[0], 0.0)
+        self.embedding_ = left[:, kept] * values[kept]
         self.objective_, self.gap_ = value, gap
         self._report(steps, gap, self.tol, "relative duality gap")
 
 
 @dataclass(frozen=True)
 class _Problem:
-    """Minimise ``tr(L K)`` plus ``up max(0, 1 - K_ab) + down max(0, 1 + K_ab)`` over all pairs."""
+    """Minimise ``|W|^2 + sum up max(0, 1 - K_ab) + down max(0, 1 + K_ab)`` over all pairs.
 
-    L: Floats
-    rows: Indices
-    columns: Indices
+    ``K = C W W' C'`` is the kernel of the rows in pairs, where ``C C'`` is the block of ``L^-1``
+    of these rows. ``tr(L K)`` of the smoothest kernel of all rows that agrees with it is ``|W|^2``,
+    by the Schur complement of L.
+    """
+
+    C: Floats  # (n_used, n_used), lower triangular
+    columns: Floats  # (n_samples, n_used): of ``L^-1``
+    # first, second, up, down (n_pairs,): places of both rows, costs of the two hinges
+    first: Indices
+    second: Indices
     up: Floats
     down: Floats
 
     @classmethod
-    def of(cls, L: Floats, pairs: Indices, costs: Floats) -> _Problem:
-        """Merge repeated unordered pairs."""
+    def of(cls, L: csr_array[np.float64], pairs: Indices, costs: Floats) -> _Problem:
+        """Merge repeated unordered pairs, and eliminate the rows of no pair."""
         found, place = np.unique(np.sort(pairs, axis=1), axis=0, return_inverse=True)
         place = place.ravel()
         up = np.bincount(place, np.maximum(costs, 0.0)).astype(np.float64)
         down = np.bincount(place, np.maximum(-costs, 0.0)).astype(np.float64)
-        return cls(L, found[:, 0], found[:, 1], up, down)
+        used, ends = np.unique(found, return_inverse=True)
+        ends = ends.reshape(found.shape)
+        units = np.zeros((L.shape[0], len(used)))
+        units[used, np.arange(len(used))] = 1.0
+        columns = splu(csc_array(L)).solve(units)
+        C = cholesky(columns[used], lower=True)
+        return cls(C, columns, ends[:, 0], ends[:, 1], up, down)
 
-    def value(self, K: Floats) -> float:
-        at = K[self.rows, self.columns]
-        loss = self.up @ np.maximum(0.0, 1.0 - at) + self.down @ np.maximum(0.0, 1.0 + at)
-        return float(np.sum(self.L * K)) + float(loss)
+    def extend(self, W: Floats) -> Floats:
+        """Return points of all rows, by the smoothest kernel that agrees with the one of ``W``."""
+        return np.asarray(self.columns @ solve_triangular(self.C, W, trans=1, lower=True))
 
-    def bound(self, beta: Floats) -> float:
-        """Return the dual value of multipliers that are scaled until ``L - A(beta)`` is psd."""
-        A = np.zeros_like(self.L)
-        A[self.rows, self.columns] = A[self.columns, self.rows] = 0.5 * beta
-        n = len(A)
-        largest = float(eigh(A, self.L, eigvals_only=True, subset_by_index=[n - 1, n - 1])[0])
-        beta = beta / max(1.0, largest)
-        return float(np.minimum(beta + 2.0 * self.down, 2.0 * self.up - beta).sum())
+    def values(self, V: Floats) -> Floats:
+        """Return the kernel of every pair, ``V`` being the points of the rows in pairs."""
+        return np.asarray(np.einsum("ij,ij->i", V[self.first], V[self.second]))
+
+    def loss(self, z: Floats) -> float:
+        return float(self.up @ np.maximum(0.0, 1.0 - z) + self.down @ np.maximum(0.0, 1.0 + z))
+
+    def matrix(self, g: Floats) -> csr_array[np.float64]:
+        """Return the symmetric matrix A with ``tr(A K) = sum g_ab K_ab``."""
+        ends = np.r_[self.first, self.second], np.r_[self.second, self.first]
+        return csr_array((0.5 * np.r_[g, g], ends), shape=self.C.shape)
 
     def prox(self, v: Floats, step: float) -> Floats:
         """Minimise the loss of every pair plus ``(z - v)^2 / (2 step)``."""
@@ -161,40 +171,87 @@ class _Problem:
         z = np.where(v + step * self.up < -1.0, v + step * self.up, z)
         return np.where(v - step * self.down > 1.0, v - step * self.down, z)
 
+    def lagrangian(self, flat: Floats, multipliers: Floats, sigma: float) -> tuple[float, Floats]:
+        """Return the augmented Lagrangian, minimised over the split values, and its gradient."""
+        W = flat.reshape(len(self.C), -1)
+        V = self.C @ W
+        z = self.values(V)
+        split = self.prox(z + multipliers / sigma, 1.0 / sigma)
+        slopes = multipliers + sigma * (z - split)
+        penalty = multipliers @ (z - split) + 0.5 * sigma * ((z - split) @ (z - split))
+        gradient = 2.0 * W + 2.0 * self.C.T @ (self.matrix(slopes) @ V)
+        return float(np.vdot(W, W) + self.loss(split) + penalty), gradient.ravel()
+
+    def bound(self, slopes: Floats, tol: float) -> tuple[float, float]:
+        """Return the lower bound that slopes of the loss prove, and how infeasible they are.
+
+        With ``beta = -slopes``, ``beta / s`` is dual feasible where ``s I - C' A(beta) C`` is
+        positive definite, s at least one; a Cholesky factorisation tells.
+        """
+        beta = np.clip(-slopes, -self.down, self.up)
+        M = self.C.T @ (self.matrix(beta) @ self.C)
+        shift = OPTIONS.shift * tol
+        while True:
+            try:
+                cholesky((1.0 + shift) * np.eye(len(M)) - M, overwrite_a=True, check_finite=False)
+                break
+            except LinAlgError:
+                shift *= 4.0
+        beta = beta / (1.0 + shift)
+        return float(np.minimum(beta + 2.0 * self.down, 2.0 * self.up - beta).sum()), shift
+
 
 def _solve(p: _Problem, tol: float, max_iter: int) -> tuple[Floats, float, float, int]:
-    """Alternate between the semi-definite cone and the losses of the pairs; return K and its gap.
+    """Return ``W``, its objective, the relative gap and the number of steps of L-BFGS.
 
-    ``K`` is semi-definite, ``Z`` fits the pairs, ``U`` is the scaled multiplier of ``K = Z``.
+    Some optimal kernel has rank r with ``r (r + 1) / 2`` at most the number of pairs (Pataki), and
+    with that many columns the factorised problem has no spurious minima in general. Columns that
+    turn out not to be needed are dropped.
     """
-    n = len(p.L)
-    Z, U = np.zeros((n, n)), np.zeros((n, n))
-    rho, best, bound = 1.0, np.inf, 0.0
-    kept = Z
-    step = 0
-    for step in range(1, max_iter + 1):
-        values, vectors = eigh(Z - U - p.L / rho)
-        positive = values > 0
-        K = (vectors[:, positive] * values[positive]) @ vectors[:, positive].T
-        before, Z = Z, K + U
-        v = Z[p.rows, p.columns]
-        z = p.prox(v, 0.5 / rho)  # a pair occupies two entries
-        Z[p.rows, p.columns] = Z[p.columns, p.rows] = z
-        U = U + K - Z
-        if step % OPTIONS.check_every and step < max_iter:
-            continue
-        value = p.value(K)
+    n, n_pairs = len(p.C), len(p.up)
+    rank = min(n, int(np.ceil(np.sqrt(2.0 * n_pairs))) + 1)
+    W = np.random.default_rng(0).normal(size=(n, rank)) / np.sqrt(n * rank)
+    multipliers, sigma = np.zeros(n_pairs), float(np.median(p.up + p.down))
+    best, kept, bound, violation, steps = np.inf, W, 0.0, np.inf, 0
+    most = OPTIONS.first_steps
+    while True:
+        found = minimize(
+            p.lagrangian,
+            W.ravel(),
+            args=(multipliers, sigma),
+            jac=True,
+            method="L-BFGS-B",
+            options={
+                "maxiter": min(most, max_iter - steps),
+                "maxcor": OPTIONS.memory,
+                "gtol": 0.0,
+                "ftol": 1e-14,
+            },
+        )
+        steps += max(1, found.nit)
+        W = found.x.reshape(n, -1)
+        z = p.values(p.C @ W)
+        split = p.prox(z + multipliers / sigma, 1.0 / sigma)
+        multipliers = multipliers + sigma * (z - split)
+        value = float(np.vdot(W, W)) + p.loss(z)
         if value < best:
-            best, kept = value, K
-        bound = max(bound, p.bound(np.clip(2.0 * rho * (z - v), -p.down, p.up)))
-        if best - bound <= tol * abs(best):
-            break
-        # Residual balancing: the primal and the dual residual are kept within a factor.
-        primal, dual = np.linalg.norm(K - Z), np.linalg.norm(Z - before) * rho
-        factor = 1.0
-        if primal > OPTIONS.imbalance * dual:
-            factor = OPTIONS.factor
-        elif dual > OPTIONS.imbalance * primal:
-            factor = 1.0 / OPTIONS.factor
-        rho, U = rho * factor, U / factor
-    return kept, best, (best - bound) / abs(best), step
+            best, kept = value, W
+        proved, shift = p.bound(multipliers, tol)
+        bound = max(bound, proved)
+        if best - bound <= tol * best or steps >= max_iter:
+            return kept, best, (best - bound) / best, steps
+        before, violation = violation, float(np.linalg.norm(z - split))
+        excess, infeasible = p.loss(z) - p.loss(split), shift * bound
+        if infeasible > max(excess, tol * best):
+            most = min(2 * most, OPTIONS.most_steps)
+        elif violation > OPTIONS.shrinkage * before:
+            sigma *= OPTIONS.growth
+        W = _fewer_columns(W)
+
+
+def _fewer_columns(W: Floats) -> Floats:
+    """Rotate the columns, which changes no kernel, and drop those that are nearly zero."""
+    left, values, _ = svd(W, full_matrices=False)
+    rank = int(np.count_nonzero(values > OPTIONS.rank * values[0]))
+    rank = min(len(values), rank + max(2, int(OPTIONS.spare * rank)))
+    return np.ascontiguousarray(left[:, :rank] * values[:rank])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass, field
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
@@ -24,6 +25,7 @@ from kernelweave.kernels.base import is_sparse
 from kernelweave.pairs import read_pairs
 
 
+@dataclass(eq=False, repr=False)
 class PairMethod(BaseEstimator):
     """An estimator that learns from pairs of rows; subclasses implement `_learn`.
 
@@ -44,17 +46,19 @@ class PairMethod(BaseEstimator):
         Whether the tolerance was met.
     """
 
+    _: KW_ONLY
+    n_pairs: int | None = None
+    random_state: Any = None
+
+    n_iter_: int = field(init=False)
+    converged_: bool = field(init=False)
+
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "tol": [Interval(Real, 0, None, closed="neither")],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "n_pairs": [Interval(Integral, 2, None, closed="left"), None],
         "random_state": ["random_state"],
     }
-
-    n_pairs: int | None
-    random_state: Any
-    n_iter_: int
-    converged_: bool
 
     @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any = None, *, pairs: Any = None, labels: Any = None) -> Self:

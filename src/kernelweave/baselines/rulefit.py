@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
@@ -40,6 +41,7 @@ _ONE_L1: dict[str, Any] = {} if _OLD else {"l1_ratio": 1.0}
 _MANY_L1: dict[str, Any] = {} if _OLD else {"l1_ratios": (1.0,), "use_legacy_attributes": False}
 
 
+@dataclass(eq=False, repr=False)
 class _RuleFit(BaseEstimator):
     """Rules of trees, linear terms and the lasso; subclasses choose the loss.
 
@@ -74,6 +76,16 @@ class _RuleFit(BaseEstimator):
         Their mean number of conditions; of a linear term it is one.
     """
 
+    n_trees: int = 500
+    _: KW_ONLY
+    mean_leaves: float = 4.0
+    learning_rate: float = 0.01
+    max_rules: int = 2000
+    linear: bool = True
+    n_penalties: int = 20
+    cv: int = 3
+    random_state: Any = None
+
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "n_trees": [Interval(Integral, 1, None, closed="left")],
         "mean_leaves": [Interval(Real, 2, None, closed="left")],
@@ -84,27 +96,6 @@ class _RuleFit(BaseEstimator):
         "cv": [Interval(Integral, 2, None, closed="left")],
         "random_state": ["random_state"],
     }
-
-    def __init__(
-        self,
-        n_trees: int = 500,
-        *,
-        mean_leaves: float = 4.0,
-        learning_rate: float = 0.01,
-        max_rules: int = 2000,
-        linear: bool = True,
-        n_penalties: int = 20,
-        cv: int = 3,
-        random_state: Any = None,
-    ) -> None:
-        self.n_trees = n_trees
-        self.mean_leaves = mean_leaves
-        self.learning_rate = learning_rate
-        self.max_rules = max_rules
-        self.linear = linear
-        self.n_penalties = n_penalties
-        self.cv = cv
-        self.random_state = random_state
 
     def _start(self, y: Floats) -> float:
         """Return the constant that fits best."""

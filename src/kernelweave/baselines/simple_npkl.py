@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -18,6 +19,7 @@ from .pair_base import PairEmbedding, minimize_to_gap, neighbour_laplacian
 
 
 @shared_attributes()
+@dataclass(eq=False, repr=False)
 class SimpleNPKL(PairEmbedding):
     """SimpleNPKL: a nonparametric kernel matrix of bounded norm that fits the pairs.
 
@@ -83,6 +85,16 @@ class SimpleNPKL(PairEmbedding):
     True
     """
 
+    n_neighbors: int = 50
+    _: KW_ONLY
+    loss: str = "linear"
+    C: float = 1.0
+    ridge: float = 0.01
+    b: float | None = None
+    n_components: int = 200
+    tol: float = 1e-3
+    max_iter: int = 100
+
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **PairEmbedding._parameter_constraints,
         "n_neighbors": [Interval(Integral, 1, None, closed="left")],
@@ -92,31 +104,6 @@ class SimpleNPKL(PairEmbedding):
         "b": [Interval(Real, 0, None, closed="neither"), None],
         "n_components": [Interval(Integral, 1, None, closed="left")],
     }
-
-    def __init__(
-        self,
-        n_neighbors: int = 50,
-        *,
-        loss: str = "linear",
-        C: float = 1.0,
-        ridge: float = 0.01,
-        b: float | None = None,
-        n_components: int = 200,
-        tol: float = 1e-3,
-        max_iter: int = 100,
-        n_pairs: int | None = None,
-        random_state: Any = None,
-    ) -> None:
-        self.n_neighbors = n_neighbors
-        self.loss = loss
-        self.C = C
-        self.ridge = ridge
-        self.b = b
-        self.n_components = n_components
-        self.tol = tol
-        self.max_iter = max_iter
-        self.n_pairs = n_pairs
-        self.random_state = random_state
 
     def _learn(self, X: Any, pairs: Indices, labels: Floats) -> None:
         n = X.shape[0]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from numbers import Integral
 from typing import Any, ClassVar
 
@@ -20,6 +20,7 @@ _TIE = 1e-300  # default score where no rule votes: smaller than any confidence
 
 
 @shared_attributes()
+@dataclass(eq=False, repr=False)
 class SlipperClassifier(RuleVotes):
     """SLIPPER: conjunctions of propositions by confidence-rated boosting.
 
@@ -69,24 +70,17 @@ class SlipperClassifier(RuleVotes):
     [(1, 4)]
     """
 
+    max_rules: int = 100
+    _: KW_ONLY
+    cv: int = 5
+    threshold: float | None = None
+    random_state: Any = None
+
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **RuleVotes._parameter_constraints,
         "max_rules": [Interval(Integral, 1, None, closed="left")],
         "cv": [Interval(Integral, 2, None, closed="left")],
     }
-
-    def __init__(
-        self,
-        max_rules: int = 100,
-        *,
-        cv: int = 5,
-        threshold: float | None = None,
-        random_state: Any = None,
-    ) -> None:
-        self.max_rules = max_rules
-        self.cv = cv
-        self.threshold = threshold
-        self.random_state = random_state
 
     def _learn(self, X: Floats, codes: Indices, random: Any) -> None:
         counts = np.bincount(codes)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -21,6 +22,7 @@ _NULL = 1e-10  # eigenvalues below this share of the largest are rounding
 
 
 @shared_attributes()
+@dataclass(eq=False, repr=False)
 class SpectralKernelLearner(PairEmbedding):
     """SKL: the eigenvectors of a kernel with eigenvalues learned from pairs.
 
@@ -77,28 +79,17 @@ class SpectralKernelLearner(PairEmbedding):
     ((40, 8), True)
     """
 
+    n_components: int = 100
+    _: KW_ONLY
+    delta: float = 1.01
+    tol: float = 1e-8
+    max_iter: int = 10_000
+
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **PairEmbedding._parameter_constraints,
         "n_components": [Interval(Integral, 1, None, closed="left")],
         "delta": [Interval(Real, 1, None, closed="left")],
     }
-
-    def __init__(
-        self,
-        n_components: int = 100,
-        *,
-        delta: float = 1.01,
-        tol: float = 1e-8,
-        max_iter: int = 10_000,
-        n_pairs: int | None = None,
-        random_state: Any = None,
-    ) -> None:
-        self.n_components = n_components
-        self.delta = delta
-        self.tol = tol
-        self.max_iter = max_iter
-        self.n_pairs = n_pairs
-        self.random_state = random_state
 
     def _learn(self, X: Any, pairs: Indices, labels: Floats) -> None:
         n = X.shape[0]

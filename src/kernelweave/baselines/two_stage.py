@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
 from numbers import Real
 from typing import Any, ClassVar, Self
 
@@ -31,6 +31,7 @@ _SHARED = (
 
 
 @shared_attributes()
+@dataclass(eq=False, repr=False)
 class HKLTwoStageClassifier(DecisionClassifier):
     """HKL-l1-MKL: rules of hierarchical kernel learning, then fewer of them by flat l1 weights.
 
@@ -45,7 +46,7 @@ class HKLTwoStageClassifier(DecisionClassifier):
     rho : float
         Exponent of the first stage, in (1, 2].
     Cs : int or sequence of float
-        Values of C to try in both stages; a number stands for so many between 1e-3 and 1e3.
+        Values of C to try in both stages; an integer means this number from 1e-3 to 1e3.
     cv : int or splitter
         Cross-validation of both stages.
     scoring : str, callable or None
@@ -97,38 +98,23 @@ class HKLTwoStageClassifier(DecisionClassifier):
     (True, 0.97)
     """
 
+    rho: float = 2.0
+    _: KW_ONLY
+    Cs: int | Sequence[float] = 7
+    cv: Any = 3
+    scoring: Any = None
+    propositions: str = "auto"
+    n_cuts: int = 4
+    cut_strategy: str = "quantile"
+    categorical: Any = "auto"
+    max_length: int | None = None
+    threshold: float = 1e-3
+    tol: float = 1e-2
+    n_jobs: int | None = None
+
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         name: RuleEnsembleClassifierCV._parameter_constraints[name] for name in _SHARED
     } | {"tol": [Interval(Real, 1e-7, 1, closed="left")]}
-
-    def __init__(
-        self,
-        rho: float = 2.0,
-        *,
-        Cs: int | Sequence[float] = 7,
-        cv: Any = 3,
-        scoring: Any = None,
-        propositions: str = "auto",
-        n_cuts: int = 4,
-        cut_strategy: str = "quantile",
-        categorical: Any = "auto",
-        max_length: int | None = None,
-        threshold: float = 1e-3,
-        tol: float = 1e-2,
-        n_jobs: int | None = None,
-    ) -> None:
-        self.rho = rho
-        self.Cs = Cs
-        self.cv = cv
-        self.scoring = scoring
-        self.propositions = propositions
-        self.n_cuts = n_cuts
-        self.cut_strategy = cut_strategy
-        self.categorical = categorical
-        self.max_length = max_length
-        self.threshold = threshold
-        self.tol = tol
-        self.n_jobs = n_jobs
 
     @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any) -> Self:

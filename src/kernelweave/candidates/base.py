@@ -88,7 +88,7 @@ class KernelDag(Candidates):
 
     @abstractmethod
     def combine(self, weights: Floats, n_related: int = 1) -> KernelOperator:
-        """Return the weighted sum of the active kernels, for so many related outputs."""
+        """Return the weighted sum of the active kernels for a number of related outputs."""
 
     @abstractmethod
     def quadratic_forms(self, V: Floats) -> Floats:

@@ -182,7 +182,8 @@ def _subject(args: Any, found: Evaluation) -> str:
     listed = ", ".join(shown(repr(name), NAME) for name in found.targets)
     target = "target" if len(found.targets) == 1 else "targets"
     what = "" if found.classes is None else f" ({len(found.classes)} classes)"
-    return f"{args.model} on {args.file}: {found.n_rows} rows, {target} {listed}{what}."
+    rows = "1 row" if found.n_rows == 1 else f"{found.n_rows} rows"
+    return f"{args.model} on {args.file}: {rows}, {target} {listed}{what}."
 
 
 def _titled(console: Any, title: str) -> None:

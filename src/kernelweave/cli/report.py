@@ -28,7 +28,7 @@ examples:
 @option("--data", "a table with the columns of the model, best of new rows", "FILE", FILE)
 @option("--target", "what is predicted (the column that fit was given)", "COLUMN")
 @option("--out", "where to write (MODEL with ending .html)", "HTML", FILE)
-@option("--cv", "fit the model again on so many folds of the table", "NUMBER", int)
+@option("--cv", "fit the model again on this many folds of the table", "NUMBER", int)
 @option("--title", "heading of the page", "TEXT")
 @quiet_option
 def report(args: Any) -> int:

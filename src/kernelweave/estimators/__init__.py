@@ -1,7 +1,8 @@
 """Estimators with scikit-learn's interface."""
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from kernelweave._lazy import attach
 
 if TYPE_CHECKING:
     from .annotators import AnnotatorKernelClassifier
@@ -47,40 +48,26 @@ __all__ = [
     "SumProductMKLClassifier",
 ]
 
-_HOMES = {
-    "AnnotatorKernelClassifier": "annotators",
-    "CombinedClassifier": "combined",
-    "CombinedRegressor": "combined",
-    "HierarchicalMKLClassifier": "hierarchical",
-    "HierarchicalMKLRegressor": "hierarchical_regressor",
-    "KernelSpectralClustering": "spectral",
-    "MKLClassifier": "mkl",
-    "MKLClassifierCV": "mkl_cv",
-    "MKLRegressor": "mkl",
-    "MKLRegressorCV": "mkl_cv",
-    "MetricKernelClassifier": "metric_kernel",
-    "MetricKernelRegressor": "metric_kernel",
-    "NoiseTolerantKernelClassifier": "noise_tolerant",
-    "NoisyLabelMKLClassifier": "noisy_labels",
-    "PairwiseKernelLearner": "pairwise",
-    "RadiusKernelClassifier": "radius_kernel",
-    "RadiusMKLClassifier": "radius",
-    "RuleEnsembleClassifier": "rule_ensemble",
-    "RuleEnsembleClassifierCV": "rule_ensemble_cv",
-    "RuleEnsembleRegressor": "rule_regressor",
-    "RuleEnsembleRegressorCV": "rule_ensemble_cv",
-    "SumProductMKLClassifier": "sum_product",
-}
-
-
-def __getattr__(name: str) -> Any:
-    """Import an estimator when it is first used: a prediction needs one of them."""
-    if name not in _HOMES:
-        raise AttributeError(f"module 'kernelweave.estimators' has no attribute {name!r}")
-    value = getattr(import_module(f".{_HOMES[name]}", __name__), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+# Imported when first used: a prediction needs one of them.
+__getattr__, __dir__ = attach(
+    __name__,
+    {
+        "annotators": "AnnotatorKernelClassifier",
+        "combined": "CombinedClassifier CombinedRegressor",
+        "hierarchical": "HierarchicalMKLClassifier",
+        "hierarchical_regressor": "HierarchicalMKLRegressor",
+        "metric_kernel": "MetricKernelClassifier MetricKernelRegressor",
+        "mkl": "MKLClassifier MKLRegressor",
+        "mkl_cv": "MKLClassifierCV MKLRegressorCV",
+        "noise_tolerant": "NoiseTolerantKernelClassifier",
+        "noisy_labels": "NoisyLabelMKLClassifier",
+        "pairwise": "PairwiseKernelLearner",
+        "radius": "RadiusMKLClassifier",
+        "radius_kernel": "RadiusKernelClassifier",
+        "rule_ensemble": "RuleEnsembleClassifier",
+        "rule_ensemble_cv": "RuleEnsembleClassifierCV RuleEnsembleRegressorCV",
+        "rule_regressor": "RuleEnsembleRegressor",
+        "spectral": "KernelSpectralClustering",
+        "sum_product": "SumProductMKLClassifier",
+    },
+)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass, field
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -42,6 +43,7 @@ _UNINFORMATIVE = 0.05  # largest difference between two rows of a confusion that
 
 
 @shared_attributes(WEIGHTS, CLASSES)
+@dataclass(eq=False, repr=False)
 class AnnotatorKernelClassifier(RidgeAverageClassifier):
     """Kernel classifier learned from the answers of several annotators who make mistakes.
 
@@ -141,6 +143,19 @@ class AnnotatorKernelClassifier(RidgeAverageClassifier):
     (array([0.9, 0.8, 0.6]), True)
     """
 
+    kernels: Any = None
+    _: KW_ONLY
+    kappa: float = 3.0
+    class_prior: Any = None
+    ridges: Any = None
+    temperature: float = 4.0
+    floor: float = 0.5
+    max_iter: int = 300
+    tol: float = 5e-3
+    memory_limit: float | str | None = None
+    n_jobs: int | None = None
+    verbose: int = 0
+
     _declaration = BaseClassifier._declaration.extended(
         {
             **AVERAGE,
@@ -176,35 +191,8 @@ class AnnotatorKernelClassifier(RidgeAverageClassifier):
         "verbose": ["verbose"],
     }
 
-    _answer_rows: Indices
-    _answer_annotators: Indices
-
-    def __init__(
-        self,
-        kernels: Any = None,
-        *,
-        kappa: float = 3.0,
-        class_prior: Any = None,
-        ridges: Any = None,
-        temperature: float = 4.0,
-        floor: float = 0.5,
-        max_iter: int = 300,
-        tol: float = 5e-3,
-        memory_limit: float | str | None = None,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.kernels = kernels
-        self.kappa = kappa
-        self.class_prior = class_prior
-        self.ridges = ridges
-        self.temperature = temperature
-        self.floor = floor
-        self.max_iter = max_iter
-        self.tol = tol
-        self.memory_limit = memory_limit
-        self.n_jobs = n_jobs
-        self.verbose = verbose
+    _answer_rows: Indices = field(init=False)
+    _answer_annotators: Indices = field(init=False)
 
     @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any, known: Any = None) -> Self:
@@ -382,7 +370,7 @@ class AnnotatorKernelClassifier(RidgeAverageClassifier):
         Parameters
         ----------
         limit : int, optional
-            Return at most so many.
+            Maximum number of answers to return.
 
         Returns
         -------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -36,6 +37,7 @@ COMBINED = {
 
 
 @shared_attributes(COMBINED)
+@dataclass(eq=False, repr=False)
 class CombinedRegressor(ResidualIntervals, RegressorMixin, BaseCombination):
     """Weighted mean of the predictions of several regressors.
 
@@ -63,6 +65,12 @@ class CombinedRegressor(ResidualIntervals, RegressorMixin, BaseCombination):
     True
     """
 
+    estimators: Sequence[tuple[str, Any]] | None = None
+    _: KW_ONLY
+    weights: Sequence[float] | None = None
+    logarithms: Sequence[tuple[float, float] | None] | None = None
+    residuals: Any = None
+
     _declaration = BaseCombination._declaration.extended({"_one_output": "flag"})
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
@@ -70,19 +78,6 @@ class CombinedRegressor(ResidualIntervals, RegressorMixin, BaseCombination):
         "logarithms": [list, tuple, None],
         "residuals": ["array-like", None],
     }
-
-    def __init__(
-        self,
-        estimators: Sequence[tuple[str, Any]] | None = None,
-        *,
-        weights: Sequence[float] | None = None,
-        logarithms: Sequence[tuple[float, float] | None] | None = None,
-        residuals: Any = None,
-    ) -> None:
-        self.estimators = estimators
-        self.weights = weights
-        self.logarithms = logarithms
-        self.residuals = residuals
 
     def _usual_members(self) -> list[tuple[str, Any]]:
         return [("kernels", MKLRegressor()), ("linear", MKLRegressor([Linear()]))]
@@ -176,6 +171,7 @@ class CombinedRegressor(ResidualIntervals, RegressorMixin, BaseCombination):
 
 
 @shared_attributes(COMBINED, CLASSES)
+@dataclass(eq=False, repr=False)
 class CombinedClassifier(MarginSets, DecidedClasses, ClassifierMixin, BaseCombination):
     """Weighted mean of the probabilities of several classifiers.
 
@@ -202,6 +198,12 @@ class CombinedClassifier(MarginSets, DecidedClasses, ClassifierMixin, BaseCombin
     (178, 3)
     """
 
+    estimators: Sequence[tuple[str, Any]] | None = None
+    _: KW_ONLY
+    weights: Sequence[float] | None = None
+    calibrations: Sequence[tuple[Floats, Floats] | None] | None = None
+    margins: Any = None
+
     _declaration = BaseCombination._declaration.extended({"classes_": "labels[classes]"})
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
@@ -209,19 +211,6 @@ class CombinedClassifier(MarginSets, DecidedClasses, ClassifierMixin, BaseCombin
         "calibrations": [list, tuple, None],
         "margins": ["array-like", None],
     }
-
-    def __init__(
-        self,
-        estimators: Sequence[tuple[str, Any]] | None = None,
-        *,
-        weights: Sequence[float] | None = None,
-        calibrations: Sequence[tuple[Floats, Floats] | None] | None = None,
-        margins: Any = None,
-    ) -> None:
-        self.estimators = estimators
-        self.weights = weights
-        self.calibrations = calibrations
-        self.margins = margins
 
     def _usual_members(self) -> list[tuple[str, Any]]:
         return [("kernels", MKLClassifier()), ("linear", MKLClassifier([Linear()]))]

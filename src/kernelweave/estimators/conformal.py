@@ -23,7 +23,7 @@ from kernelweave._types import Floats, Indices
 from kernelweave.errors import InputError, warn
 from kernelweave.kernels.base import is_number
 
-_BISECTIONS = 60  # of the range of values: to the last bit of a double
+_BISECTIONS = 8  # of the range of the answer, which leave a score or two between the ends
 _MANY_FOLDS = 50  # from which on a search in each fold costs more than sorting all values
 
 
@@ -111,24 +111,38 @@ class FoldScores:
         return np.asarray(values[np.arange(len(values)), at])
 
     def _by_bisection(self, predictions: Floats, rank: float) -> Floats:
-        """Bisect a value in all folds at once; then take the next score, which is the answer."""
-        ends = [(s[0], s[-1]) if len(s) else (np.inf, -np.inf) for s, _ in self._sorted]
-        low = (predictions + np.array([a for a, _ in ends])).min(axis=1)
-        high = (predictions + np.array([b for _, b in ends])).max(axis=1)
+        """Bisect a value in all folds at once, and go on from score to score."""
+        # In every fold the scores that leave as large a share below: the answer is between them.
+        share, places = rank / float(self.weight.sum()), range(self.n_folds)
+        around = predictions[:, [k for k in places if len(self._sorted[k][0])]].copy()
+        filled = [(scores, weights) for scores, weights in self._sorted if len(scores)]
+        for k, (scores, weights) in enumerate(filled):
+            at = int(np.searchsorted(weights[1:], share * weights[-1] * (1 - 1e-12)))
+            around[:, k] += scores[min(at, len(scores) - 1)]
+        low, high = around.min(axis=1), around.max(axis=1)
         low = np.nextafter(low - 1e-12 * np.abs(low), -np.inf)
-        high = high + 1e-12 * np.abs(high)
         for _ in range(_BISECTIONS):
             middle = 0.5 * (low + high)
             enough = self.below(middle[:, None] - predictions, equal=True) >= rank
             high, low = np.where(enough, middle, high), np.where(enough, low, middle)
-        # Smallest value above `low`: no other lies between it and `high`.
-        answer = np.full(len(predictions), np.inf)
-        for k, (scores, _) in enumerate(self._sorted):
-            place = np.searchsorted(scores, low - predictions[:, k], side="right")
-            inside = place < len(scores)
-            value = predictions[inside, k] + scores[place[inside]]
-            answer[inside] = np.minimum(answer[inside], value)
-        return np.where(answer <= high + 1e-9 * np.abs(high), answer, high)
+        place = np.column_stack(
+            [
+                np.searchsorted(scores, low - predictions[:, k], side="right")
+                for k, (scores, _) in enumerate(self._sorted)
+            ]
+        )
+        longest = max(len(scores) for scores, _ in self._sorted) + 2  # none, and more than none
+        following, cumulated = np.full((2, self.n_folds, longest), np.inf)
+        for k, (scores, weights) in enumerate(self._sorted):
+            following[k, : len(scores)], cumulated[k, : len(weights)] = scores, weights
+        answer, left = low, np.arange(len(low))
+        while len(left):
+            values = predictions[left] + following[places, place[left]]
+            best = values.argmin(axis=1)
+            answer[left] = values[np.arange(len(left)), best]
+            place[left, best] += 1
+            left = left[cumulated[places, place[left]].sum(axis=1) < rank]
+        return np.asarray(answer)
 
 
 def warn_if_infinite(rank: float, coverage: float, n: float, what: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
 from kernelweave.losses import Hinge, Loss
@@ -14,6 +15,7 @@ from .shared_docs import BOUNDS, CALIBRATED, NODES, SUPPORT, shared_attributes
 
 
 @shared_attributes(NODES, BOUNDS, SUPPORT, CALIBRATED)
+@dataclass(eq=False, repr=False)
 class HierarchicalMKLClassifier(TaskClassifier, BaseHierarchical, LabelClassifier):
     """Support vector classifier on a directed acyclic graph of kernels.
 
@@ -62,6 +64,10 @@ class HierarchicalMKLClassifier(TaskClassifier, BaseHierarchical, LabelClassifie
     (True, ['both', 'left', 'right'])
     """
 
+    _: KW_ONLY
+    class_weight: dict[Any, float] | str | None = None
+    calibration: str | None = None
+
     _declaration = BaseHierarchical._declaration.extended(
         {"classes_": "labels[classes]", "_several": "flag"}
     )
@@ -70,49 +76,6 @@ class HierarchicalMKLClassifier(TaskClassifier, BaseHierarchical, LabelClassifie
         "class_weight": LabelClassifier._parameter_constraints["class_weight"],
         **CALIBRATION,
     }
-
-    def __init__(
-        self,
-        kernels: Any = None,
-        *,
-        parents: dict[Any, list[Any]] | None = None,
-        node_cost: Any = None,
-        rho: float = 1.5,
-        normalize: str | None = "diagonal",
-        C: float = 1.0,
-        task_correlation: Any = None,
-        solver: str = "alternate",
-        certificate: str = "tight",
-        tol: float = 1e-3,
-        max_iter: int = 1000,
-        max_nodes: int = 5000,
-        fit_intercept: bool = True,
-        class_weight: dict[Any, float] | str | None = None,
-        calibration: str | None = None,
-        calibration_cv: Any = None,
-        memory_limit: float | str | None = None,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.kernels = kernels
-        self.parents = parents
-        self.node_cost = node_cost
-        self.rho = rho
-        self.normalize = normalize
-        self.C = C
-        self.task_correlation = task_correlation
-        self.solver = solver
-        self.certificate = certificate
-        self.tol = tol
-        self.max_iter = max_iter
-        self.max_nodes = max_nodes
-        self.fit_intercept = fit_intercept
-        self.class_weight = class_weight
-        self.calibration = calibration
-        self.calibration_cv = calibration_cv
-        self.memory_limit = memory_limit
-        self.n_jobs = n_jobs
-        self.verbose = verbose
 
     def _make_loss(self) -> Loss:
         return Hinge(fit_intercept=self.fit_intercept)

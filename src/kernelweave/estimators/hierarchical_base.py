@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar, Self
@@ -42,6 +43,7 @@ _KERNEL_TOL = 1e-9  # relative error of low-rank factors; at rounding, so that b
 _INHERITED = "kernels normalize C tol max_iter fit_intercept memory_limit n_jobs verbose".split()
 
 
+@dataclass(eq=False, repr=False)
 class BaseHierarchical(TaskOutputs, PathMixin, BaseMKL):
     """Base of the estimators that learn on a graph of kernels.
 
@@ -79,13 +81,25 @@ class BaseHierarchical(TaskOutputs, PathMixin, BaseMKL):
         Maximum number of activated nodes.
     """
 
-    parents: Any
-    node_cost: Any
-    rho: float
-    task_correlation: Any
-    solver: str
-    certificate: str
-    max_nodes: int
+    kernels: Any = None
+    _: KW_ONLY
+    parents: dict[Any, list[Any]] | None = None
+    node_cost: Any = None
+    rho: float = 1.5
+    normalize: str | None = "diagonal"
+    C: float = 1.0
+    task_correlation: Any = None
+    solver: str = "alternate"
+    certificate: str = "tight"
+    tol: float = 1e-3
+    max_iter: int = 1000
+    max_nodes: int = 5000
+    fit_intercept: bool = True
+    calibration_cv: Any = None
+    memory_limit: float | str | None = None
+    n_jobs: int | None = None
+    verbose: int = 0
+
     warm_start = False
 
     _declaration = BaseMKL._declaration.extended(
@@ -283,7 +297,7 @@ class BaseHierarchical(TaskOutputs, PathMixin, BaseMKL):
         if not self.block_norms_.any():
             warn(
                 f"{who}: the best function is zero but for its bias. Hint: raise C, or give "
-                "kernels that tell the rows apart."
+                "kernels that distinguish the rows."
             )
         if result.converged:
             return

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, ClassVar, Self
 
 from .duplicates import MergedRows
@@ -14,6 +14,7 @@ from .shared_docs import BOUNDS, COVERED, NODES, SUPPORT, shared_attributes
 
 
 @shared_attributes(NODES, BOUNDS, SUPPORT, COVERED)
+@dataclass(eq=False, repr=False)
 class HierarchicalMKLRegressor(TaskRegressor, BaseHierarchical, KernelRegressor):
     """Regression on a directed acyclic graph of kernels.
 
@@ -47,6 +48,12 @@ class HierarchicalMKLRegressor(TaskRegressor, BaseHierarchical, KernelRegressor)
     True
     """
 
+    _: KW_ONLY
+    loss: str = "epsilon_insensitive"
+    epsilon: float = 0.1
+    target_scale: float | str | None = "spread"
+    intervals: str | None = None
+
     _declaration = BaseHierarchical._declaration.extended(
         {"_one_output": "flag"},
         optional={
@@ -62,53 +69,6 @@ class HierarchicalMKLRegressor(TaskRegressor, BaseHierarchical, KernelRegressor)
         },
         **INTERVALS,
     }
-
-    def __init__(
-        self,
-        kernels: Any = None,
-        *,
-        parents: dict[Any, list[Any]] | None = None,
-        node_cost: Any = None,
-        rho: float = 1.5,
-        loss: str = "epsilon_insensitive",
-        epsilon: float = 0.1,
-        target_scale: float | str | None = "spread",
-        normalize: str | None = "diagonal",
-        C: float = 1.0,
-        task_correlation: Any = None,
-        solver: str = "alternate",
-        certificate: str = "tight",
-        tol: float = 1e-3,
-        max_iter: int = 1000,
-        max_nodes: int = 5000,
-        fit_intercept: bool = True,
-        intervals: str | None = None,
-        calibration_cv: Any = None,
-        memory_limit: float | str | None = None,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.kernels = kernels
-        self.parents = parents
-        self.node_cost = node_cost
-        self.rho = rho
-        self.loss = loss
-        self.epsilon = epsilon
-        self.target_scale = target_scale
-        self.normalize = normalize
-        self.C = C
-        self.task_correlation = task_correlation
-        self.solver = solver
-        self.certificate = certificate
-        self.tol = tol
-        self.max_iter = max_iter
-        self.max_nodes = max_nodes
-        self.fit_intercept = fit_intercept
-        self.intervals = intervals
-        self.calibration_cv = calibration_cv
-        self.memory_limit = memory_limit
-        self.n_jobs = n_jobs
-        self.verbose = verbose
 
     def _scale(self, rows: MergedRows, models: list[Self]) -> MergedRows:
         if not hasattr(self, "tasks_"):

@@ -25,7 +25,7 @@ class LabelQuality:
         Parameters
         ----------
         limit : int, optional
-            Return at most so many.
+            Maximum number of labels to return.
 
         Returns
         -------

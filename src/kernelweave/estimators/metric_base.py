@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -45,6 +46,7 @@ _COLUMNS_PER_ROW = 5.0  # rows per encoded column below which leave-one-out misj
 _BLOCK_BYTES = 6.4e7  # of the kernel blocks that prediction works in
 
 
+@dataclass(eq=False, repr=False)
 class BaseMetricKernel(LeftOutRows, NotebookSummary, BaseEstimator):
     """Base of the estimators with a learned metric.
 
@@ -53,7 +55,7 @@ class BaseMetricKernel(LeftOutRows, NotebookSummary, BaseEstimator):
     columns : names, positions, slice, mask, callable, selector or None
         Columns to learn from; None: all.
     n_steps : int
-        Times that the metric is learned anew. 0: all columns count alike.
+        Number of updates of the metric. 0: all columns count alike.
     shrink : float
         Share of the off-diagonal part of the gradient outer product that the metric keeps; 1 lets
         it follow oblique directions freely, 0 keeps it diagonal.
@@ -64,7 +66,7 @@ class BaseMetricKernel(LeftOutRows, NotebookSummary, BaseEstimator):
         Widths to choose from, in medians of the distances.
     select : "loo" or "cv"
         How the step is chosen: by leave-one-out errors, or by three folds in each of which the
-        metric is learned anew, which takes about three times as long. Leave-one-out errors are too
+        metric is learned again, which takes about three times as long. Leave-one-out errors are too
         small where rows are few for the number of encoded columns.
     metric_rows : int
         Where there are more than `max_exact` rows: rows drawn to learn the metric.
@@ -81,6 +83,23 @@ class BaseMetricKernel(LeftOutRows, NotebookSummary, BaseEstimator):
     verbose : int
         1 counts the steps.
     """
+
+    _: KW_ONLY
+    columns: Any = None
+    n_steps: int = 2
+    shrink: float = 0.3
+    shares: Sequence[float] = (0.15, 0.5, 0.85)
+    widths: Sequence[float] = (1.0, 2.5, 6.0)
+    ridges: Sequence[float] = (1e-3, 1e-2, 1e-1, 1.0, 10.0)
+    select: str = "loo"
+    metric_rows: int = 1500
+    max_exact: int = 2000
+    max_full: int = 20000
+    n_landmarks: int = 1000
+    memory_limit: float | str | None = None
+    n_jobs: int | None = None
+    random_state: Any = 0
+    verbose: int = 0
 
     _declaration: ClassVar[Declaration] = Declaration(
         learns="metric",
@@ -133,41 +152,6 @@ class BaseMetricKernel(LeftOutRows, NotebookSummary, BaseEstimator):
         "random_state": ["random_state"],
         "verbose": ["verbose"],
     }
-
-    def __init__(
-        self,
-        *,
-        columns: Any = None,
-        n_steps: int = 2,
-        shrink: float = 0.3,
-        shares: Sequence[float] = (0.15, 0.5, 0.85),
-        widths: Sequence[float] = (1.0, 2.5, 6.0),
-        ridges: Sequence[float] = (1e-3, 1e-2, 1e-1, 1.0, 10.0),
-        select: str = "loo",
-        metric_rows: int = 1500,
-        max_exact: int = 2000,
-        max_full: int = 20000,
-        n_landmarks: int = 1000,
-        memory_limit: float | str | None = None,
-        n_jobs: int | None = None,
-        random_state: Any = 0,
-        verbose: int = 0,
-    ) -> None:
-        self.columns = columns
-        self.n_steps = n_steps
-        self.shrink = shrink
-        self.shares = shares
-        self.widths = widths
-        self.ridges = ridges
-        self.select = select
-        self.metric_rows = metric_rows
-        self.max_exact = max_exact
-        self.max_full = max_full
-        self.n_landmarks = n_landmarks
-        self.memory_limit = memory_limit
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
 
     def _options(self) -> MetricOptions:
         grids = read_grids(shares=self.shares, widths=self.widths, ridges=self.ridges)

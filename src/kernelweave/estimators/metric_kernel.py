@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -116,6 +115,7 @@ class MetricKernelRegressor(LeftOutIntervals, ScoredByParts, RegressorMixin, Bas
 
 
 @shared_attributes(METRIC, SUPPORT, CLASSES)
+@dataclass(eq=False, repr=False)
 class MetricKernelClassifier(
     LeftOutSets, DecidedClasses, ScoredByParts, ClassifierMixin, BaseMetricKernel
 ):
@@ -159,6 +159,10 @@ class MetricKernelClassifier(
     (True, (178, 3))
     """
 
+    _: KW_ONLY
+    class_weight: dict[Any, float] | str | None = "auto"
+    margins: Any = None
+
     _declaration = BaseMetricKernel._declaration.extended(
         {
             "classes_": "labels[classes]",
@@ -173,47 +177,6 @@ class MetricKernelClassifier(
         "class_weight": [dict, StrOptions({"balanced", "auto"}), None],
         "margins": ["array-like", None],
     }
-
-    def __init__(
-        self,
-        *,
-        columns: Any = None,
-        n_steps: int = 2,
-        shrink: float = 0.3,
-        shares: Sequence[float] = (0.15, 0.5, 0.85),
-        widths: Sequence[float] = (1.0, 2.5, 6.0),
-        ridges: Sequence[float] = (1e-3, 1e-2, 1e-1, 1.0, 10.0),
-        select: str = "loo",
-        metric_rows: int = 1500,
-        max_exact: int = 2000,
-        max_full: int = 20000,
-        n_landmarks: int = 1000,
-        class_weight: dict[Any, float] | str | None = "auto",
-        margins: Any = None,
-        memory_limit: float | str | None = None,
-        n_jobs: int | None = None,
-        random_state: Any = 0,
-        verbose: int = 0,
-    ) -> None:
-        super().__init__(
-            columns=columns,
-            n_steps=n_steps,
-            shrink=shrink,
-            shares=shares,
-            widths=widths,
-            ridges=ridges,
-            select=select,
-            metric_rows=metric_rows,
-            max_exact=max_exact,
-            max_full=max_full,
-            n_landmarks=n_landmarks,
-            memory_limit=memory_limit,
-            n_jobs=n_jobs,
-            random_state=random_state,
-            verbose=verbose,
-        )
-        self.class_weight = class_weight
-        self.margins = margins
 
     @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
 from numbers import Real
 from typing import Any, ClassVar
 
@@ -28,6 +29,7 @@ from .targets import Targets, refuse_absent_class
 
 
 @shared_attributes(WEIGHTS, NYSTROEM, BOUNDS, SUPPORT, CLASSES, CALIBRATED)
+@dataclass(eq=False, repr=False)
 class MKLClassifier(NativeProbabilities, LabelClassifier):
     """Support vector or logistic classifier on a learned combination of kernels.
 
@@ -86,6 +88,23 @@ class MKLClassifier(NativeProbabilities, LabelClassifier):
     (True, True)
     """
 
+    kernels: Any = None
+    _: KW_ONLY
+    norm: float | str = 1.0
+    loss: str = "hinge"
+    normalize: str | None = "trace"
+    C: float = 1.0
+    tol: float = 1e-3
+    max_iter: int = 200
+    fit_intercept: bool = True
+    class_weight: dict[Any, float] | str | None = None
+    calibration: str | None = None
+    calibration_cv: Any = None
+    warm_start: bool = False
+    memory_limit: float | str | None = None
+    n_jobs: int | None = None
+    verbose: int = 0
+
     _declaration = LabelClassifier._declaration.extended(
         {}, optional={**LabelClassifier._declaration.optional, "_several": "flag"}, method="mkl"
     )
@@ -95,41 +114,6 @@ class MKLClassifier(NativeProbabilities, LabelClassifier):
         **LabelClassifier._parameter_constraints,
         "loss": [StrOptions({"hinge", "squared_hinge", "logistic"})],
     }
-
-    def __init__(
-        self,
-        kernels: Any = None,
-        *,
-        norm: float | str = 1.0,
-        loss: str = "hinge",
-        normalize: str | None = "trace",
-        C: float = 1.0,
-        tol: float = 1e-3,
-        max_iter: int = 200,
-        fit_intercept: bool = True,
-        class_weight: dict[Any, float] | str | None = None,
-        calibration: str | None = None,
-        calibration_cv: Any = None,
-        warm_start: bool = False,
-        memory_limit: float | str | None = None,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.kernels = kernels
-        self.norm = norm
-        self.loss = loss
-        self.normalize = normalize
-        self.C = C
-        self.tol = tol
-        self.max_iter = max_iter
-        self.fit_intercept = fit_intercept
-        self.class_weight = class_weight
-        self.calibration = calibration
-        self.calibration_cv = calibration_cv
-        self.warm_start = warm_start
-        self.memory_limit = memory_limit
-        self.n_jobs = n_jobs
-        self.verbose = verbose
 
     def _targets(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Targets]:
         X, targets = super()._targets(X, y, sample_weight)
@@ -157,6 +141,7 @@ class MKLClassifier(NativeProbabilities, LabelClassifier):
 
 
 @shared_attributes(WEIGHTS, NYSTROEM, BOUNDS, SUPPORT, COVERED)
+@dataclass(eq=False, repr=False)
 class MKLRegressor(QuantileRegressor):
     """Regression on a learned combination of kernels.
 
@@ -187,7 +172,7 @@ class MKLRegressor(QuantileRegressor):
     intervals : {"auto", "guaranteed", "jackknife+"} or None
         How `predict_interval` gets models that did not see a row; None: not at all. "auto": CV+
         with five folds, with the kernel weights held where there are at most half as many kernels
-        as rows, and learned again for each fold otherwise. "guaranteed": all is fitted anew for
+        as rows, and learned again for each fold otherwise. "guaranteed": all is fitted again for
         each fold, scales and default kernels too, at the cost of the folds. "jackknife+": each row
         is left out in closed form, weights held; for the square loss and 2000 rows at most.
     calibration_cv : int, splitter, array of shape (n_samples,) or None
@@ -206,6 +191,25 @@ class MKLRegressor(QuantileRegressor):
     True
     """
 
+    kernels: Any = None
+    _: KW_ONLY
+    norm: float | str = 1.0
+    loss: str = "epsilon_insensitive"
+    epsilon: float = 0.1
+    quantile: float | Sequence[float] = 0.5
+    target_scale: float | str | None = "spread"
+    normalize: str | None = "trace"
+    C: float = 1.0
+    tol: float = 1e-3
+    max_iter: int = 200
+    fit_intercept: bool = True
+    intervals: str | None = None
+    calibration_cv: Any = None
+    warm_start: bool = False
+    memory_limit: float | str | None = None
+    n_jobs: int | None = None
+    verbose: int = 0
+
     _declaration = QuantileRegressor._declaration.extended({}, method="mkl")
     _takes_features = True
     _takes_on_demand = True
@@ -214,42 +218,3 @@ class MKLRegressor(QuantileRegressor):
         "loss": [StrOptions({"epsilon_insensitive", "square", "huber", "quantile"})],
         "quantile": [Real, "array-like"],
     }
-
-    def __init__(
-        self,
-        kernels: Any = None,
-        *,
-        norm: float | str = 1.0,
-        loss: str = "epsilon_insensitive",
-        epsilon: float = 0.1,
-        quantile: float | Sequence[float] = 0.5,
-        target_scale: float | str | None = "spread",
-        normalize: str | None = "trace",
-        C: float = 1.0,
-        tol: float = 1e-3,
-        max_iter: int = 200,
-        fit_intercept: bool = True,
-        intervals: str | None = None,
-        calibration_cv: Any = None,
-        warm_start: bool = False,
-        memory_limit: float | str | None = None,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.kernels = kernels
-        self.norm = norm
-        self.loss = loss
-        self.epsilon = epsilon
-        self.quantile = quantile
-        self.target_scale = target_scale
-        self.normalize = normalize
-        self.C = C
-        self.tol = tol
-        self.max_iter = max_iter
-        self.fit_intercept = fit_intercept
-        self.intervals = intervals
-        self.calibration_cv = calibration_cv
-        self.warm_start = warm_start
-        self.memory_limit = memory_limit
-        self.n_jobs = n_jobs
-        self.verbose = verbose

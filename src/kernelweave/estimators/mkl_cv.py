@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from .mkl import MKLClassifier, MKLRegressor
@@ -12,6 +12,7 @@ from .shared_docs import CHOSEN, shared_attributes
 
 # Entries of the other parameters and attributes are those of `MKLClassifier`.
 @shared_attributes(CHOSEN)
+@dataclass(eq=False, repr=False)
 class MKLClassifierCV(PathCV, MKLClassifier):
     """`MKLClassifier` with C chosen by cross-validation.
 
@@ -21,7 +22,7 @@ class MKLClassifierCV(PathCV, MKLClassifier):
     Parameters
     ----------
     Cs : int or sequence of float, default=7
-        Values of C to try; a number means so many between 1e-3 and 1e3, on a logarithmic scale.
+        Values of C to try; an integer means this number from 1e-3 to 1e3, on a logarithmic scale.
     cv : int, splitter or iterable, default=3
         How to split; an integer gives stratified folds.
     scoring : str, callable or None, default=None
@@ -41,45 +42,10 @@ class MKLClassifierCV(PathCV, MKLClassifier):
     (True, True)
     """
 
+    C: float = field(init=False)
+
     _declaration = MKLClassifier._declaration.extended(SAVED, method=None)
     _parameter_constraints: ClassVar[dict[str, Any]] = search_constraints(MKLClassifier)
-
-    def __init__(
-        self,
-        kernels: Any = None,
-        *,
-        Cs: int | Sequence[float] = 7,
-        cv: Any = 3,
-        scoring: Any = None,
-        norm: float | str = 1.0,
-        loss: str = "hinge",
-        normalize: str | None = "trace",
-        tol: float = 1e-3,
-        max_iter: int = 200,
-        fit_intercept: bool = True,
-        class_weight: dict[Any, float] | str | None = None,
-        calibration: str | None = None,
-        calibration_cv: Any = None,
-        memory_limit: float | str | None = None,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.kernels = kernels
-        self.Cs = Cs
-        self.cv = cv
-        self.scoring = scoring
-        self.norm = norm
-        self.loss = loss
-        self.normalize = normalize
-        self.tol = tol
-        self.max_iter = max_iter
-        self.fit_intercept = fit_intercept
-        self.class_weight = class_weight
-        self.calibration = calibration
-        self.calibration_cv = calibration_cv
-        self.memory_limit = memory_limit
-        self.n_jobs = n_jobs
-        self.verbose = verbose
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -89,6 +55,7 @@ class MKLClassifierCV(PathCV, MKLClassifier):
 
 # Entries of the other parameters and attributes are those of `MKLRegressor`.
 @shared_attributes(CHOSEN)
+@dataclass(eq=False, repr=False)
 class MKLRegressorCV(PathCV, MKLRegressor):
     """`MKLRegressor` with C chosen by cross-validation.
 
@@ -98,7 +65,7 @@ class MKLRegressorCV(PathCV, MKLRegressor):
     Parameters
     ----------
     Cs : int or sequence of float, default=7
-        Values of C to try; a number means so many between 1e-3 and 1e3, on a logarithmic scale.
+        Values of C to try; an integer means this number from 1e-3 to 1e3, on a logarithmic scale.
     cv : int, splitter or iterable, default=3
         How to split.
     scoring : str, callable or None, default=None
@@ -124,46 +91,7 @@ class MKLRegressorCV(PathCV, MKLRegressor):
     1.0
     """
 
+    C: float = field(init=False)
+
     _declaration = MKLRegressor._declaration.extended(SAVED, method=None)
     _parameter_constraints: ClassVar[dict[str, Any]] = search_constraints(MKLRegressor)
-
-    def __init__(
-        self,
-        kernels: Any = None,
-        *,
-        Cs: int | Sequence[float] = 7,
-        cv: Any = 3,
-        scoring: Any = None,
-        norm: float | str = 1.0,
-        loss: str = "epsilon_insensitive",
-        epsilon: float = 0.1,
-        quantile: float | Sequence[float] = 0.5,
-        target_scale: float | str | None = "spread",
-        normalize: str | None = "trace",
-        tol: float = 1e-3,
-        max_iter: int = 200,
-        fit_intercept: bool = True,
-        intervals: str | None = None,
-        calibration_cv: Any = None,
-        memory_limit: float | str | None = None,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.kernels = kernels
-        self.Cs = Cs
-        self.cv = cv
-        self.scoring = scoring
-        self.norm = norm
-        self.loss = loss
-        self.epsilon = epsilon
-        self.quantile = quantile
-        self.target_scale = target_scale
-        self.normalize = normalize
-        self.tol = tol
-        self.max_iter = max_iter
-        self.fit_intercept = fit_intercept
-        self.intervals = intervals
-        self.calibration_cv = calibration_cv
-        self.memory_limit = memory_limit
-        self.n_jobs = n_jobs
-        self.verbose = verbose

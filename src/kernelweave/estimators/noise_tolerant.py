@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from numbers import Real
 from typing import Any, ClassVar, Self
 
@@ -41,6 +42,7 @@ _SHIFTS = {"class": 1.0, "symmetric": 0.0}  # "auto" is a parameter
 
 
 @shared_attributes(WEIGHTS, CLASSES)
+@dataclass(eq=False, repr=False)
 class NoiseTolerantKernelClassifier(RidgeAverageClassifier):
     """Average of kernel ridge classifiers whose threshold is corrected for wrong labels.
 
@@ -150,6 +152,22 @@ class NoiseTolerantKernelClassifier(RidgeAverageClassifier):
     (True, array([0. , 0.3]))
     """
 
+    kernels: Any = None
+    _: KW_ONLY
+    mode: str = "auto"
+    rates: Any = None
+    class_prior: float | None = None
+    shift: float = 0.7
+    temperature: float = 4.0
+    floor: float = 0.5
+    tail: float = 0.05
+    ridges: Any = None
+    average: str = "models"
+    final: str = "ridge"
+    memory_limit: float | str | None = None
+    n_jobs: int | None = None
+    verbose: int = 0
+
     _declaration = BaseClassifier._declaration.extended(
         {
             **AVERAGE,
@@ -178,39 +196,6 @@ class NoiseTolerantKernelClassifier(RidgeAverageClassifier):
         "n_jobs": N_JOBS,
         "verbose": ["verbose"],
     }
-
-    def __init__(
-        self,
-        kernels: Any = None,
-        *,
-        mode: str = "auto",
-        rates: Any = None,
-        class_prior: float | None = None,
-        shift: float = 0.7,
-        temperature: float = 4.0,
-        floor: float = 0.5,
-        tail: float = 0.05,
-        ridges: Any = None,
-        average: str = "models",
-        final: str = "ridge",
-        memory_limit: float | str | None = None,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.kernels = kernels
-        self.mode = mode
-        self.rates = rates
-        self.class_prior = class_prior
-        self.shift = shift
-        self.temperature = temperature
-        self.floor = floor
-        self.tail = tail
-        self.ridges = ridges
-        self.average = average
-        self.final = final
-        self.memory_limit = memory_limit
-        self.n_jobs = n_jobs
-        self.verbose = verbose
 
     @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any, known: Any = None) -> Self:
@@ -258,13 +243,13 @@ class NoiseTolerantKernelClassifier(RidgeAverageClassifier):
         if correction.hidden:
             warn(
                 f"{type(self).__name__}: mode='class' corrects nothing here: no row is surely of "
-                "the rarer class, so that its rate of wrong labels cannot be told from its share. "
-                "Hint: give rates or class_prior, or use mode='auto'."
+                "the rarer class, so that its rate of wrong labels cannot be distinguished from "
+                "its share. Hint: give rates or class_prior, or use mode='auto'."
             )
         if not correction.learned:
             warn(
-                f"{type(self).__name__}: the kernels tell no more about these labels than "
-                "chance would; predictions and noise level mean little. Hint: try other "
+                f"{type(self).__name__}: the kernels predict these labels no better than "
+                "chance; predictions and noise level mean little. Hint: try other "
                 "kernels, or check that y belongs to X."
             )
         return self

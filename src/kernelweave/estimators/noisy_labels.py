@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
 from itertools import product
 from numbers import Real
@@ -61,6 +61,7 @@ memory_limit n_jobs verbose""".split()
 
 
 @shared_attributes(WEIGHTS, NYSTROEM, BOUNDS, SUPPORT, CLASSES, CALIBRATED)
+@dataclass(eq=False, repr=False)
 class NoisyLabelMKLClassifier(LabelQuality, NoisyFolds, KernelClassifier):
     """Multiple kernel learning when a known share of the labels is wrong (StPMKL).
 
@@ -162,6 +163,26 @@ class NoisyLabelMKLClassifier(LabelQuality, NoisyFolds, KernelClassifier):
     (True, array([0.7]))
     """
 
+    kernels: Any = None
+    _: KW_ONLY
+    noise_level: float | str = _DEFAULT_NOISE
+    lam: float = 0.01
+    cap: float | None = None
+    slack: float = 0.0
+    uncertainty: str = "relaxed"
+    robust: str = "worst"
+    solver: str = "fast"
+    normalize: str | None = "trace"
+    tol: float = 1e-3
+    max_iter: int = 1000
+    fit_intercept: bool = True
+    class_weight: dict[Any, float] | str | None = None
+    calibration: str | None = None
+    calibration_cv: Any = None
+    memory_limit: float | str | None = None
+    n_jobs: int | None = None
+    verbose: int = 0
+
     _declaration = KernelClassifier._declaration.extended(
         {
             "bias_weight_": "real",
@@ -190,47 +211,6 @@ class NoisyLabelMKLClassifier(LabelQuality, NoisyFolds, KernelClassifier):
     _adds_passes = True  # to estimate which labels are wrong
     warm_start = False
     C = 1.0  # of the base class; costs are 1 / (n lam) here
-
-    def __init__(
-        self,
-        kernels: Any = None,
-        *,
-        noise_level: float | str = _DEFAULT_NOISE,
-        lam: float = 0.01,
-        cap: float | None = None,
-        slack: float = 0.0,
-        uncertainty: str = "relaxed",
-        robust: str = "worst",
-        solver: str = "fast",
-        normalize: str | None = "trace",
-        tol: float = 1e-3,
-        max_iter: int = 1000,
-        fit_intercept: bool = True,
-        class_weight: dict[Any, float] | str | None = None,
-        calibration: str | None = None,
-        calibration_cv: Any = None,
-        memory_limit: float | str | None = None,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.kernels = kernels
-        self.noise_level = noise_level
-        self.lam = lam
-        self.cap = cap
-        self.slack = slack
-        self.uncertainty = uncertainty
-        self.robust = robust
-        self.solver = solver
-        self.normalize = normalize
-        self.tol = tol
-        self.max_iter = max_iter
-        self.fit_intercept = fit_intercept
-        self.class_weight = class_weight
-        self.calibration = calibration
-        self.calibration_cv = calibration_cv
-        self.memory_limit = memory_limit
-        self.n_jobs = n_jobs
-        self.verbose = verbose
 
     @fit_context(prefer_skip_nested_validation=True)
     def fit_path(

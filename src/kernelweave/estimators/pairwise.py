@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass, field
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -36,6 +37,7 @@ _OPTION = [Interval(Real, 0, None, closed="left"), StrOptions({"select"})]
 
 
 @shared_attributes()
+@dataclass(eq=False, repr=False)
 class PairwiseKernelLearner(PairKernel, NotebookSummary, BaseEstimator):
     """Learn weights of kernels from pairs labelled "same" or "different", some of them wrongly.
 
@@ -149,6 +151,29 @@ class PairwiseKernelLearner(PairKernel, NotebookSummary, BaseEstimator):
     [True, True, False, False]
     """
 
+    kernels: Any = None
+    _: KW_ONLY
+    method: str = "lkcnpc"
+    reliability: Any = None
+    prior: float | None = None
+    lam: float | None = None
+    correction: str = "noise"
+    fit_intercept: bool | str = "auto"
+    shape: str = "diag"
+    gamma: Any = "select"
+    alpha: Any = "select"
+    rho: Any = "select"
+    steps: Any = "select"
+    n_clusters: int | None = None
+    n_resample: int = 8
+    n_splits: int = 3
+    holdout: float = 0.2
+    n_pairs: int | None = None
+    tol: float = 1e-8
+    max_iter: int = 200
+    memory_limit: float | str | None = None
+    random_state: Any = None
+
     _declaration: ClassVar[Declaration] = Declaration(
         "pairs",
         saved={
@@ -192,58 +217,11 @@ class PairwiseKernelLearner(PairKernel, NotebookSummary, BaseEstimator):
         "random_state": ["random_state"],
     }
 
-    rates_: Rates | None
-    statistic_: Statistic | None
-    setting_: Setting | None
-    selection_: list[Assessment]
-    diagnostics_: dict[str, float]
-
-    def __init__(
-        self,
-        kernels: Any = None,
-        *,
-        method: str = "lkcnpc",
-        reliability: Any = None,
-        prior: float | None = None,
-        lam: float | None = None,
-        correction: str = "noise",
-        fit_intercept: bool | str = "auto",
-        shape: str = "diag",
-        gamma: Any = "select",
-        alpha: Any = "select",
-        rho: Any = "select",
-        steps: Any = "select",
-        n_clusters: int | None = None,
-        n_resample: int = 8,
-        n_splits: int = 3,
-        holdout: float = 0.2,
-        n_pairs: int | None = None,
-        tol: float = 1e-8,
-        max_iter: int = 200,
-        memory_limit: float | str | None = None,
-        random_state: Any = None,
-    ) -> None:
-        self.kernels = kernels
-        self.method = method
-        self.reliability = reliability
-        self.prior = prior
-        self.lam = lam
-        self.correction = correction
-        self.fit_intercept = fit_intercept
-        self.shape = shape
-        self.gamma = gamma
-        self.alpha = alpha
-        self.rho = rho
-        self.steps = steps
-        self.n_clusters = n_clusters
-        self.n_resample = n_resample
-        self.n_splits = n_splits
-        self.holdout = holdout
-        self.n_pairs = n_pairs
-        self.tol = tol
-        self.max_iter = max_iter
-        self.memory_limit = memory_limit
-        self.random_state = random_state
+    rates_: Rates | None = field(init=False)
+    statistic_: Statistic | None = field(init=False)
+    setting_: Setting | None = field(init=False)
+    selection_: list[Assessment] = field(init=False)
+    diagnostics_: dict[str, float] = field(init=False)
 
     @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any = None, *, pairs: Any = None, labels: Any = None) -> Self:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass, field
 from numbers import Integral
 from typing import Any, Self
 
@@ -31,16 +33,18 @@ def search_constraints(kind: Any) -> dict[str, Any]:
     return {k: v for k, v in given.items() if k not in ("C", "warm_start")} | SEARCH_CONSTRAINTS
 
 
+@dataclass(eq=False, repr=False)
 class PathCV(FitMixin):
     """Mixin, in front of an estimator with `fit_path`, that chooses C on folds.
 
     Every fold fits one path over all values of C; the model is then fitted to all rows.
     """
 
-    Cs: Any
-    cv: Any
-    scoring: Any
-    warm_start = False
+    _: KW_ONLY
+    Cs: int | Sequence[float] = 7
+    cv: Any = 3
+    scoring: Any = None
+    warm_start: bool = field(default=False, init=False)
 
     @property
     def C(self) -> float:  # type: ignore[override]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
 from numbers import Real
 from typing import Any, ClassVar
 
@@ -24,6 +24,7 @@ from .shared_docs import BOUNDS, CALIBRATED, CLASSES, SUPPORT, WEIGHTS, shared_a
 
 
 @shared_attributes(WEIGHTS, BOUNDS, SUPPORT, CLASSES, CALIBRATED)
+@dataclass(eq=False, repr=False)
 class RadiusMKLClassifier(KernelClassifier):
     """Support vector classifier on the kernel whose margin is largest relative to its radius.
 
@@ -94,6 +95,25 @@ class RadiusMKLClassifier(KernelClassifier):
     (True, True)
     """
 
+    kernels: Any = None
+    _: KW_ONLY
+    norm: float | str | None = None
+    criterion: str = "radius"
+    solver: str = "lbfgs"
+    radius: str = "exact"
+    normalize: str | None = "radius"
+    C: float = 1.0
+    tol: float = 1e-3
+    max_iter: int = 200
+    fit_intercept: bool = True
+    class_weight: dict[Any, float] | str | None = None
+    calibration: str | None = None
+    calibration_cv: Any = None
+    warm_start: bool = False
+    memory_limit: float | str | None = None
+    n_jobs: int | None = None
+    verbose: int = 0
+
     _declaration = KernelClassifier._declaration.extended(
         {"squared_radius_": "positive", "lower_bound_": "real"},
         aspects=("kernels", "radius"),
@@ -106,45 +126,6 @@ class RadiusMKLClassifier(KernelClassifier):
         "solver": [StrOptions({"lbfgs", "projection"})],
         "radius": [StrOptions({"exact", "upper", "trace"})],
     }
-
-    def __init__(
-        self,
-        kernels: Any = None,
-        *,
-        norm: float | str | None = None,
-        criterion: str = "radius",
-        solver: str = "lbfgs",
-        radius: str = "exact",
-        normalize: str | None = "radius",
-        C: float = 1.0,
-        tol: float = 1e-3,
-        max_iter: int = 200,
-        fit_intercept: bool = True,
-        class_weight: dict[Any, float] | str | None = None,
-        calibration: str | None = None,
-        calibration_cv: Any = None,
-        warm_start: bool = False,
-        memory_limit: float | str | None = None,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.kernels = kernels
-        self.norm = norm
-        self.criterion = criterion
-        self.solver = solver
-        self.radius = radius
-        self.normalize = normalize
-        self.C = C
-        self.tol = tol
-        self.max_iter = max_iter
-        self.fit_intercept = fit_intercept
-        self.class_weight = class_weight
-        self.calibration = calibration
-        self.calibration_cv = calibration_cv
-        self.warm_start = warm_start
-        self.memory_limit = memory_limit
-        self.n_jobs = n_jobs
-        self.verbose = verbose
 
     def _solve(
         self, bank: Bank, Y: Floats, cost: Floats, start: WarmStart | None, report: Callback | None

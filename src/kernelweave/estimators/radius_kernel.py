@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import operator
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from numbers import Integral
 from typing import Any, ClassVar, Self
 
@@ -39,6 +39,7 @@ _MATRICES = {"width": 6, "ard": 9, "mixture": 7}
 
 
 @shared_attributes(BOUNDS, SUPPORT, CLASSES, CALIBRATED)
+@dataclass(eq=False, repr=False)
 class RadiusKernelClassifier(KernelClassifier):
     """Support vector classifier on a Gaussian kernel whose widths are learned.
 
@@ -100,6 +101,21 @@ class RadiusKernelClassifier(KernelClassifier):
     ('RBF', True)
     """
 
+    family: str = "width"
+    _: KW_ONLY
+    n_widths: int = 3
+    n_starts: int = 2
+    C: float = 1.0
+    tol: float = 1e-3
+    max_iter: int = 200
+    fit_intercept: bool = True
+    class_weight: dict[Any, float] | str | None = None
+    calibration: str | None = None
+    calibration_cv: Any = None
+    memory_limit: float | str | None = None
+    n_jobs: int | None = None
+    verbose: int = 0
+
     _declaration = KernelClassifier._declaration.extended(
         {"squared_radius_": "positive", "kernel_": "kernel"},
         learns="widths",
@@ -113,37 +129,6 @@ class RadiusKernelClassifier(KernelClassifier):
         "n_starts": [Interval(Integral, 1, 5, closed="both")],
     }
     warm_start = False
-
-    def __init__(
-        self,
-        family: str = "width",
-        *,
-        n_widths: int = 3,
-        n_starts: int = 2,
-        C: float = 1.0,
-        tol: float = 1e-3,
-        max_iter: int = 200,
-        fit_intercept: bool = True,
-        class_weight: dict[Any, float] | str | None = None,
-        calibration: str | None = None,
-        calibration_cv: Any = None,
-        memory_limit: float | str | None = None,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.family = family
-        self.n_widths = n_widths
-        self.n_starts = n_starts
-        self.C = C
-        self.tol = tol
-        self.max_iter = max_iter
-        self.fit_intercept = fit_intercept
-        self.class_weight = class_weight
-        self.calibration = calibration
-        self.calibration_cv = calibration_cv
-        self.memory_limit = memory_limit
-        self.n_jobs = n_jobs
-        self.verbose = verbose
 
     def _takes_gaps(self) -> bool:
         return False
@@ -184,7 +169,7 @@ class RadiusKernelClassifier(KernelClassifier):
         return super()._hold(shared, result, rows)
 
     def _fold_limit(self, shared: _LearnedFamily, result: Result) -> int:
-        return self.max_iter  # widths start anew: there is no start from the final ones
+        return self.max_iter  # there is no start from final widths
 
     def _family(self, rows: Floats) -> Family:
         n, count = len(rows), _MATRICES[self.family]

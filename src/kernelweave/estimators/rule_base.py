@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import KW_ONLY, dataclass, field
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
@@ -42,35 +43,45 @@ _LARGEST_BASE = 1e6
 _LEAST = 1e-12  # norm of a rule, relative to the largest or to the targets; less is rounding
 
 
+@dataclass(eq=False, repr=False)
 class BaseRuleEnsemble(
     TaskOutputs, RuleExport, OutOfFold, FitMixin, NotebookSummary, BaseEstimator
 ):
     """Base of the estimators that learn weights of conjunctions."""
 
-    rho: float
-    base: float
-    propositions: str
-    n_cuts: int
-    cut_strategy: str
-    categorical: Any
-    max_length: int | None
-    task_correlation: Any
-    threshold: float
-    max_rules: int | None
-    refit: bool
-    monotone: Any
-    forbidden: Any
-    required: Any
-    max_columns: int | None
-    n_resamples: int
-    min_stability: float
-    random_state: Any
-    solver: str
-    certificate: str
-    max_nodes: int
-    fit_intercept: bool
-    n_features_in_: int
-    propositions_: Statements
+    rho: float = 1.1
+    _: KW_ONLY
+    C: float = 1.0
+    base: float = 2.0
+    propositions: str = "auto"
+    n_cuts: int = 4
+    cut_strategy: str = "quantile"
+    categorical: Any = "auto"
+    max_length: int | None = None
+    task_correlation: Any = None
+    threshold: float = 1e-3
+    max_rules: int | None = None
+    refit: bool = False
+    monotone: dict[Any, int] | None = None
+    forbidden: Sequence[Any] | None = None
+    required: Sequence[Any] | None = None
+    max_columns: int | None = None
+    n_resamples: int = 0
+    min_stability: float = 0.0
+    random_state: Any = None
+    solver: str = "alternate"
+    certificate: str = "tight"
+    tol: float = 1e-2
+    max_iter: int = 2000
+    max_nodes: int = 20_000
+    fit_intercept: bool = True
+    calibration_cv: Any = None
+    warm_start: bool = False
+    n_jobs: int | None = None
+    verbose: int = 0
+
+    n_features_in_: int = field(init=False)
+    propositions_: Statements = field(init=False)
 
     _declaration: ClassVar[Declaration] = Declaration(
         "rules",

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -28,6 +27,7 @@ from .targets import Targets, class_targets, require_target, weighted
 
 
 @shared_attributes(RULES, BOUNDS, CALIBRATED, parameters=RULE_PARAMETERS)
+@dataclass(eq=False, repr=False)
 class RuleEnsembleClassifier(TaskClassifier, ScoredByParts, ClassifierMixin, BaseRuleEnsemble):
     """Classify by a weighted sum of readable rules, found among all conjunctions.
 
@@ -70,6 +70,11 @@ class RuleEnsembleClassifier(TaskClassifier, ScoredByParts, ClassifierMixin, Bas
     'jacket_color != 1'
     """
 
+    _: KW_ONLY
+    loss: str = "hinge"
+    class_weight: dict[Any, float] | str | None = None
+    calibration: str | None = None
+
     _declaration = BaseRuleEnsemble._declaration.extended(
         {"classes_": "labels[classes]", "_multilabel": "flag"}
     )
@@ -79,75 +84,6 @@ class RuleEnsembleClassifier(TaskClassifier, ScoredByParts, ClassifierMixin, Bas
         "class_weight": [dict, StrOptions({"balanced"}), None],
         **CALIBRATION,
     }
-
-    def __init__(
-        self,
-        rho: float = 1.1,
-        *,
-        loss: str = "hinge",
-        C: float = 1.0,
-        base: float = 2.0,
-        propositions: str = "auto",
-        n_cuts: int = 4,
-        cut_strategy: str = "quantile",
-        categorical: Any = "auto",
-        max_length: int | None = None,
-        task_correlation: Any = None,
-        threshold: float = 1e-3,
-        max_rules: int | None = None,
-        refit: bool = False,
-        monotone: dict[Any, int] | None = None,
-        forbidden: Sequence[Any] | None = None,
-        required: Sequence[Any] | None = None,
-        max_columns: int | None = None,
-        n_resamples: int = 0,
-        min_stability: float = 0.0,
-        random_state: Any = None,
-        solver: str = "alternate",
-        certificate: str = "tight",
-        tol: float = 1e-2,
-        max_iter: int = 2000,
-        max_nodes: int = 20_000,
-        fit_intercept: bool = True,
-        class_weight: dict[Any, float] | str | None = None,
-        calibration: str | None = None,
-        calibration_cv: Any = None,
-        warm_start: bool = False,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.rho = rho
-        self.loss = loss
-        self.C = C
-        self.base = base
-        self.propositions = propositions
-        self.n_cuts = n_cuts
-        self.cut_strategy = cut_strategy
-        self.categorical = categorical
-        self.max_length = max_length
-        self.task_correlation = task_correlation
-        self.threshold = threshold
-        self.max_rules = max_rules
-        self.refit = refit
-        self.monotone = monotone
-        self.forbidden = forbidden
-        self.required = required
-        self.max_columns = max_columns
-        self.n_resamples = n_resamples
-        self.min_stability = min_stability
-        self.random_state = random_state
-        self.solver = solver
-        self.certificate = certificate
-        self.tol = tol
-        self.max_iter = max_iter
-        self.max_nodes = max_nodes
-        self.fit_intercept = fit_intercept
-        self.class_weight = class_weight
-        self.calibration = calibration
-        self.calibration_cv = calibration_cv
-        self.warm_start = warm_start
-        self.n_jobs = n_jobs
-        self.verbose = verbose
 
     def _make_loss(self) -> Loss:
         if self.loss == "logistic":

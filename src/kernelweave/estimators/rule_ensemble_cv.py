@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass, field
 from itertools import combinations
 from numbers import Integral
 from typing import Any, ClassVar, Self
@@ -28,6 +29,7 @@ _COMPARED_ROWS = 2000  # on which rules of different folds are compared
 _TOO_MANY = 2  # times `max_rules`: a path ends where a fold has more rules
 
 
+@dataclass(eq=False, repr=False)
 class _RulePathCV(PathCV):
     """Base of the rule ensembles that choose C and the number of rules.
 
@@ -36,9 +38,9 @@ class _RulePathCV(PathCV):
     rho : float, default=1.0
         In [1, 2]; see `RuleEnsembleClassifier`.
     Cs : int or sequence of float, default=9
-        Values of C to try; a number means so many on a logarithmic scale, between 0.01 and 100 for
-        ``rho=1`` and between 1e-3 and 1e3 otherwise. The path ends where a fold has more than two
-        times `max_rules` rules.
+        Values of C to try; an integer means this number on a logarithmic scale, between 0.01 and
+        100 for ``rho=1`` and between 1e-3 and 1e3 otherwise. The path ends where a fold has more
+        than two times `max_rules` rules.
     cv : int, splitter or iterable, default=5
         How to split; an integer gives stratified folds for classes.
     selection : {"one_standard_error", "best"}, default="one_standard_error"
@@ -62,10 +64,16 @@ class _RulePathCV(PathCV):
         "max_rules": None,
         "refit": False,
     }
-    selection: str
-    rho: float
-    max_rules: int | None
-    refit: bool
+    rho: float = 1.0
+    _: KW_ONLY
+    Cs: int | Sequence[float] = 9
+    cv: Any = 5
+    selection: str = "one_standard_error"
+    n_cuts: int = 8
+    max_length: int | None = 3
+    max_rules: int | None = 30
+    refit: bool = True
+    tol: float = 1e-3
 
     _size_name = "n_rules"
     _search_only = PathCV._search_only | set(_SELECTION)
@@ -102,7 +110,7 @@ class _RulePathCV(PathCV):
 
     def _candidates(self) -> list[dict[str, Any]]:
         """Return pairs of C and number of rules; for each C the numbers stand together."""
-        Cs = self.Cs
+        Cs: Any = self.Cs
         if isinstance(Cs, Integral) and self.rho == 1.0:
             Cs = np.logspace(-2, 2, int(Cs))
         sizes: list[int | None] = [self.max_rules]
@@ -176,6 +184,7 @@ def _sizes(most: int) -> list[int]:
 
 # Entries of the other parameters and attributes are those of `RuleEnsembleClassifier`.
 @shared_attributes(CHOSEN, FOLDS)
+@dataclass(eq=False, repr=False)
 class RuleEnsembleClassifierCV(_RulePathCV, RuleEnsembleClassifier):
     """`RuleEnsembleClassifier` with C and the number of rules chosen by cross-validation.
 
@@ -212,6 +221,10 @@ class RuleEnsembleClassifierCV(_RulePathCV, RuleEnsembleClassifier):
     (10.0, 0.97)
     """
 
+    _: KW_ONLY
+    loss: str = "logistic"
+    C: float = field(init=False)
+
     _absent_parameters: ClassVar[dict[str, Any]] = {
         **_RulePathCV._absent_parameters,
         "loss": "hinge",
@@ -226,82 +239,10 @@ class RuleEnsembleClassifierCV(_RulePathCV, RuleEnsembleClassifier):
         **_SELECTION,
     }
 
-    def __init__(
-        self,
-        rho: float = 1.0,
-        *,
-        Cs: int | Sequence[float] = 9,
-        cv: Any = 5,
-        scoring: Any = None,
-        selection: str = "one_standard_error",
-        loss: str = "logistic",
-        base: float = 2.0,
-        propositions: str = "auto",
-        n_cuts: int = 8,
-        cut_strategy: str = "quantile",
-        categorical: Any = "auto",
-        max_length: int | None = 3,
-        task_correlation: Any = None,
-        threshold: float = 1e-3,
-        max_rules: int | None = 30,
-        refit: bool = True,
-        monotone: dict[Any, int] | None = None,
-        forbidden: Sequence[Any] | None = None,
-        required: Sequence[Any] | None = None,
-        max_columns: int | None = None,
-        n_resamples: int = 0,
-        min_stability: float = 0.0,
-        random_state: Any = None,
-        solver: str = "alternate",
-        certificate: str = "tight",
-        tol: float = 1e-3,
-        max_iter: int = 2000,
-        max_nodes: int = 20_000,
-        fit_intercept: bool = True,
-        class_weight: dict[Any, float] | str | None = None,
-        calibration: str | None = None,
-        calibration_cv: Any = None,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.rho = rho
-        self.Cs = Cs
-        self.cv = cv
-        self.scoring = scoring
-        self.selection = selection
-        self.loss = loss
-        self.base = base
-        self.propositions = propositions
-        self.n_cuts = n_cuts
-        self.cut_strategy = cut_strategy
-        self.categorical = categorical
-        self.max_length = max_length
-        self.task_correlation = task_correlation
-        self.threshold = threshold
-        self.max_rules = max_rules
-        self.refit = refit
-        self.monotone = monotone
-        self.forbidden = forbidden
-        self.required = required
-        self.max_columns = max_columns
-        self.n_resamples = n_resamples
-        self.min_stability = min_stability
-        self.random_state = random_state
-        self.solver = solver
-        self.certificate = certificate
-        self.tol = tol
-        self.max_iter = max_iter
-        self.max_nodes = max_nodes
-        self.fit_intercept = fit_intercept
-        self.class_weight = class_weight
-        self.calibration = calibration
-        self.calibration_cv = calibration_cv
-        self.n_jobs = n_jobs
-        self.verbose = verbose
-
 
 # Entries of the other parameters and attributes are those of `RuleEnsembleRegressor`.
 @shared_attributes(CHOSEN, FOLDS)
+@dataclass(eq=False, repr=False)
 class RuleEnsembleRegressorCV(_RulePathCV, RuleEnsembleRegressor):
     """`RuleEnsembleRegressor` with C and the number of rules chosen by cross-validation.
 
@@ -330,6 +271,8 @@ class RuleEnsembleRegressorCV(_RulePathCV, RuleEnsembleRegressor):
     1.0
     """
 
+    C: float = field(init=False)
+
     _declaration = RuleEnsembleRegressor._declaration.extended(
         SAVED,
         optional={**RuleEnsembleRegressor._declaration.optional, "fold_similarity_": "real"},
@@ -339,76 +282,3 @@ class RuleEnsembleRegressorCV(_RulePathCV, RuleEnsembleRegressor):
         **search_constraints(RuleEnsembleRegressor),
         **_SELECTION,
     }
-
-    def __init__(
-        self,
-        rho: float = 1.0,
-        *,
-        Cs: int | Sequence[float] = 9,
-        cv: Any = 5,
-        scoring: Any = None,
-        selection: str = "one_standard_error",
-        loss: str = "square",
-        epsilon: float = 0.1,
-        base: float = 2.0,
-        propositions: str = "auto",
-        n_cuts: int = 8,
-        cut_strategy: str = "quantile",
-        categorical: Any = "auto",
-        max_length: int | None = 3,
-        task_correlation: Any = None,
-        threshold: float = 1e-3,
-        max_rules: int | None = 30,
-        refit: bool = True,
-        monotone: dict[Any, int] | None = None,
-        forbidden: Sequence[Any] | None = None,
-        required: Sequence[Any] | None = None,
-        max_columns: int | None = None,
-        n_resamples: int = 0,
-        min_stability: float = 0.0,
-        random_state: Any = None,
-        solver: str = "alternate",
-        certificate: str = "tight",
-        tol: float = 1e-3,
-        max_iter: int = 2000,
-        max_nodes: int = 20_000,
-        fit_intercept: bool = True,
-        intervals: str | None = None,
-        calibration_cv: Any = None,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.rho = rho
-        self.Cs = Cs
-        self.cv = cv
-        self.scoring = scoring
-        self.selection = selection
-        self.loss = loss
-        self.epsilon = epsilon
-        self.base = base
-        self.propositions = propositions
-        self.n_cuts = n_cuts
-        self.cut_strategy = cut_strategy
-        self.categorical = categorical
-        self.max_length = max_length
-        self.task_correlation = task_correlation
-        self.threshold = threshold
-        self.max_rules = max_rules
-        self.refit = refit
-        self.monotone = monotone
-        self.forbidden = forbidden
-        self.required = required
-        self.max_columns = max_columns
-        self.n_resamples = n_resamples
-        self.min_stability = min_stability
-        self.random_state = random_state
-        self.solver = solver
-        self.certificate = certificate
-        self.tol = tol
-        self.max_iter = max_iter
-        self.max_nodes = max_nodes
-        self.fit_intercept = fit_intercept
-        self.intervals = intervals
-        self.calibration_cv = calibration_cv
-        self.n_jobs = n_jobs
-        self.verbose = verbose

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
 from numbers import Real
 from typing import Any, ClassVar
 
@@ -29,6 +29,7 @@ _LARGEST = 1e100  # squares must be numbers
 
 
 @shared_attributes(RULES, BOUNDS, COVERED, parameters=RULE_PARAMETERS)
+@dataclass(eq=False, repr=False)
 class RuleEnsembleRegressor(TaskRegressor, ScoredByParts, RegressorMixin, BaseRuleEnsemble):
     """Regression by a weighted sum of readable rules, found among all conjunctions.
 
@@ -61,6 +62,11 @@ class RuleEnsembleRegressor(TaskRegressor, ScoredByParts, RegressorMixin, BaseRu
     True
     """
 
+    _: KW_ONLY
+    loss: str = "square"
+    epsilon: float = 0.1
+    intervals: str | None = None
+
     _declaration = BaseRuleEnsemble._declaration.extended({"_one_output": "flag"})
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **BaseRuleEnsemble._parameter_constraints,
@@ -69,75 +75,6 @@ class RuleEnsembleRegressor(TaskRegressor, ScoredByParts, RegressorMixin, BaseRu
         "intervals": [StrOptions({"auto", "guaranteed"}), None],
         "calibration_cv": INTERVALS["calibration_cv"],
     }
-
-    def __init__(
-        self,
-        rho: float = 1.1,
-        *,
-        loss: str = "square",
-        epsilon: float = 0.1,
-        C: float = 1.0,
-        base: float = 2.0,
-        propositions: str = "auto",
-        n_cuts: int = 4,
-        cut_strategy: str = "quantile",
-        categorical: Any = "auto",
-        max_length: int | None = None,
-        task_correlation: Any = None,
-        threshold: float = 1e-3,
-        max_rules: int | None = None,
-        refit: bool = False,
-        monotone: dict[Any, int] | None = None,
-        forbidden: Sequence[Any] | None = None,
-        required: Sequence[Any] | None = None,
-        max_columns: int | None = None,
-        n_resamples: int = 0,
-        min_stability: float = 0.0,
-        random_state: Any = None,
-        solver: str = "alternate",
-        certificate: str = "tight",
-        tol: float = 1e-2,
-        max_iter: int = 2000,
-        max_nodes: int = 20_000,
-        fit_intercept: bool = True,
-        intervals: str | None = None,
-        calibration_cv: Any = None,
-        warm_start: bool = False,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.rho = rho
-        self.loss = loss
-        self.epsilon = epsilon
-        self.C = C
-        self.base = base
-        self.propositions = propositions
-        self.n_cuts = n_cuts
-        self.cut_strategy = cut_strategy
-        self.categorical = categorical
-        self.max_length = max_length
-        self.task_correlation = task_correlation
-        self.threshold = threshold
-        self.max_rules = max_rules
-        self.refit = refit
-        self.monotone = monotone
-        self.forbidden = forbidden
-        self.required = required
-        self.max_columns = max_columns
-        self.n_resamples = n_resamples
-        self.min_stability = min_stability
-        self.random_state = random_state
-        self.solver = solver
-        self.certificate = certificate
-        self.tol = tol
-        self.max_iter = max_iter
-        self.max_nodes = max_nodes
-        self.fit_intercept = fit_intercept
-        self.intervals = intervals
-        self.calibration_cv = calibration_cv
-        self.warm_start = warm_start
-        self.n_jobs = n_jobs
-        self.verbose = verbose
 
     def _make_loss(self) -> Loss:
         return regression_loss(self.loss, self.epsilon, fit_intercept=self.fit_intercept)

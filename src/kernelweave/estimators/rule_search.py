@@ -37,7 +37,7 @@ class SearchOptions:
 
     min_rows: int = 5000  # from here on a sample of the rows finds the first conjunctions
     sample: int = 2000  # least rows of the sample
-    largest_step: int = 50  # at least one row in so many is in the sample
+    largest_step: int = 50  # at least one row in this many is in the sample
     sample_nodes: int = 1000  # conjunctions of the sample, which can fit too many
     sample_tol: float = 0.05  # relative gap on the sample
     polish: float = 0.1  # gap on the active conjunctions, relative to the tolerance

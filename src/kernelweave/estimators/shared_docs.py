@@ -178,8 +178,8 @@ RULE_PARAMETERS = {
         rules.""",
     "threshold : float, default=1e-3": """Rules whose norm is at most this share of the largest are
         dropped.""",
-    "max_rules : int or None, default=None": """Keep at most so many rules: those whose contribution
-        to the scores varies most.""",
+    "max_rules : int or None, default=None": """Maximum number of rules: those whose contribution
+        to the scores varies most are kept.""",
     "refit : bool, default=False": """Whether to merge rules that hold on the same rows or on
         complementary ones (``x <= 3`` and ``x > 3``), and to fit the weights of the kept rules
         again: half the sum of their squares and a tenth of the loss, whatever C is. `refit_gap_` is

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from numbers import Integral
 from typing import Any, ClassVar, Self
 
@@ -24,6 +25,7 @@ _ASYMMETRY = 1e-8
 
 
 @shared_attributes()
+@dataclass(eq=False, repr=False)
 class KernelSpectralClustering(NotebookSummary, ClusterMixin, BaseEstimator):
     """Cluster rows by a kernel, without forming it.
 
@@ -71,6 +73,12 @@ class KernelSpectralClustering(NotebookSummary, ClusterMixin, BaseEstimator):
     True
     """
 
+    n_clusters: int = 8
+    _: KW_ONLY
+    affinity: str = "features"
+    n_init: int = 20
+    random_state: Any = None
+
     _declaration: ClassVar[Declaration] = Declaration(
         "clusters",
         saved={
@@ -90,19 +98,6 @@ class KernelSpectralClustering(NotebookSummary, ClusterMixin, BaseEstimator):
         "n_init": [Interval(Integral, 1, None, closed="left")],
         "random_state": ["random_state"],
     }
-
-    def __init__(
-        self,
-        n_clusters: int = 8,
-        *,
-        affinity: str = "features",
-        n_init: int = 20,
-        random_state: Any = None,
-    ) -> None:
-        self.n_clusters = n_clusters
-        self.affinity = affinity
-        self.n_init = n_init
-        self.random_state = random_state
 
     @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any = None) -> Self:

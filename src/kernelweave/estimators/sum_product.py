@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -50,6 +50,7 @@ verbose""".split()
 
 
 @shared_attributes(BOUNDS, SUPPORT, CLASSES, CALIBRATED)
+@dataclass(eq=False, repr=False)
 class SumProductMKLClassifier(KernelClassifier):
     """Support vector classifier on a structured combination of kernels.
 
@@ -137,6 +138,26 @@ class SumProductMKLClassifier(KernelClassifier):
     (True, ['rbf(width=1) on column 0 * rbf(width=1) on column 1', 'linear'])
     """
 
+    structure: Any = None
+    _: KW_ONLY
+    lam: float = 1.0
+    p: float | dict[str, float] = 1.0
+    normalize: str | None = "cosine"
+    C: float = 1.0
+    solver: str = "newton"
+    tol: float = 1e-3
+    max_iter: int = 200
+    max_paths: int = 20_000
+    n_starts: int = 1
+    fit_intercept: bool = True
+    class_weight: dict[Any, float] | str | None = None
+    calibration: str | None = None
+    calibration_cv: Any = None
+    random_state: Any = None
+    memory_limit: float | str | None = None
+    n_jobs: int | None = None
+    verbose: int = 0
+
     _declaration = KernelClassifier._declaration.extended(
         {
             "weights_": "weights[paths]",
@@ -163,47 +184,6 @@ class SumProductMKLClassifier(KernelClassifier):
     }
     warm_start = False
 
-    def __init__(
-        self,
-        structure: Any = None,
-        *,
-        lam: float = 1.0,
-        p: float | dict[str, float] = 1.0,
-        normalize: str | None = "cosine",
-        C: float = 1.0,
-        solver: str = "newton",
-        tol: float = 1e-3,
-        max_iter: int = 200,
-        max_paths: int = 20_000,
-        n_starts: int = 1,
-        fit_intercept: bool = True,
-        class_weight: dict[Any, float] | str | None = None,
-        calibration: str | None = None,
-        calibration_cv: Any = None,
-        random_state: Any = None,
-        memory_limit: float | str | None = None,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.structure = structure
-        self.lam = lam
-        self.p = p
-        self.normalize = normalize
-        self.C = C
-        self.solver = solver
-        self.tol = tol
-        self.max_iter = max_iter
-        self.max_paths = max_paths
-        self.n_starts = n_starts
-        self.fit_intercept = fit_intercept
-        self.class_weight = class_weight
-        self.calibration = calibration
-        self.calibration_cv = calibration_cv
-        self.random_state = random_state
-        self.memory_limit = memory_limit
-        self.n_jobs = n_jobs
-        self.verbose = verbose
-
     def _takes_gaps(self) -> bool:
         return encodes_gaps(self.structure)
 
@@ -224,7 +204,7 @@ class SumProductMKLClassifier(KernelClassifier):
         )
 
     def _continue(self, result: Result, ratio: float) -> None:
-        return None  # every C starts anew, from `_starts`
+        return None  # every C starts from `_starts`
 
     def _fold_start(self, shared: _Structure, result: Result, rows: MergedRows) -> Floats:
         return np.asarray(np.log(result.weights))

@@ -110,7 +110,7 @@ def weight_curvature(
 
 def is_smooth(loss: Loss, K: KernelOperator) -> bool:
     """Whether all rows have curvature, and the matrix of the kernel is in memory."""
-    return loss.inner_solver is InnerSolver.NEWTON and K.features() is None and K.workspace is None
+    return loss.inner_solver is InnerSolver.NEWTON and K.features() is None
 
 
 def _smooth_curvature(

@@ -207,7 +207,7 @@ class _Newton:
                 continue
             w, b = w + length * dw, b + length * db
             self.work += 1
-            # Values of the direction serve; now and then all are summed anew against rounding, and
+            # Values of the direction serve; sometimes all are summed again, against rounding, and
             # where they have become so small that the rounding of the larger ones counts.
             f, peak = f + length * df, max(peak, float(np.abs(f).max(initial=0.0)))
             shrunk = float(np.abs(f).max(initial=0.0)) < peak / _OPTIONS.shrinkage

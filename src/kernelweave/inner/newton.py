@@ -3,8 +3,8 @@
 With coefficients ``a`` of the function ``f = K a``, second derivatives ``W`` of the loss and its
 derivatives ``-beta`` at the best bias, a step is ``d = r - E (K r + 1 db)`` where ``r = beta - a``,
 ``E = (K + W^-1)^-1``, and ``db`` makes the coefficients sum to zero. ``beta`` is feasible in the
-dual, so every step has both bounds for one product with the kernel. No inverse of W is formed:
-rows at the ends of their box need no special case.
+dual, so every step has both bounds for one product with the kernel; near the solution so is ``a``,
+with a smaller gap. No inverse of W is formed: rows at the ends of their box need no special case.
 
 References
 ----------
@@ -15,10 +15,11 @@ algorithms 3.1 (one output) and 3.3 (coupled outputs).
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from kernelweave._types import Floats
+from kernelweave._types import Floats, Stored
 from kernelweave.banks import KernelOperator
 from kernelweave.banks.kernel_sum import gram_product
 from kernelweave.losses.base import Loss, Tangent
@@ -36,6 +37,7 @@ class DenseNewtonOptions:
     moderate: float = 1e4  # cost times the mean of the diagonal from which a cold start approaches,
     growth: float = 100.0  # in stages of so much more,
     rough: float = 0.1  # each to this relative gap
+    moved: float = 1e-13  # change of a coefficient by rounding, relative to the largest cost
     lost: float = 1e3  # objective of a start, in losses of the zero function, that is not worth it
 
 
@@ -87,7 +89,7 @@ class _Newton:
         self.dual_coef, self.fitted = self.a, self.f
         self.bias = np.zeros(Y.shape[1])
         self.work = 0
-        self.system: CurvedSystem | None = None  # of the last step
+        self.sketch: Stored | None = None  # Z with Z Z' near K, once needed
         self.exact = False  # whether steps by iterations failed
         self.at_rounding = False  # whether no step lowers the objective any more
 
@@ -119,14 +121,15 @@ class _Newton:
         here = loss.tangent(self.f, Y, cost)
         value = 0.5 * float(np.vdot(self.a, self.f)) + here.value
         for _ in range(_OPTIONS.max_steps):
-            fitted = self._offer(here)
-            gap = self.primal - self.dual
-            if gap <= max(tol * abs(self.primal), floor) or self.dual >= enough:
+            self._offer_own(here, max(tol * abs(value), floor), enough)
+            if self._is_enough(tol, floor, enough):
+                break
+            fitted = self._offer(here.dual_coef, here.bias)
+            if self._is_enough(tol, floor, enough):
                 break
             r, Kr = here.dual_coef - self.a, fitted - self.f
             system = self._system(here.weights)
-            d = system.direction(r, Kr, self.a)
-            Kd = self._times(d)
+            d, Kd = system.direction(r, Kr, self.a)
             for _ in range(_OPTIONS.max_halvings):
                 a, f = self.a + d, self.f + Kd
                 there = loss.tangent(f, Y, cost, here.bias)
@@ -144,12 +147,30 @@ class _Newton:
             here, value = there, new
         return self
 
-    def _offer(self, here: Tangent) -> Floats:
+    def _is_enough(self, tol: float, floor: float, enough: float) -> bool:
+        if not np.isfinite(self.primal):
+            return False
+        gap = self.primal - self.dual
+        return gap <= max(tol * abs(self.primal), floor) or self.dual >= enough
+
+    def _offer_own(self, here: Tangent, allowed: float, enough: float) -> None:
+        """Offer the coefficients of the step, made feasible, where their gap may be small enough.
+
+        Their gap is what the inequality of Fenchel and Young leaves, summed over the rows: about
+        ``r' W^-1 r / 2``. That of ``beta`` has the eigenvalues of ``K W`` as a factor. Where
+        `repair` changes little, the values of the step tell it without a product.
+        """
+        own = self.loss.repair(self.a, self.Y, self.cost)
+        linear, product = self.loss.linear(own, self.Y, self.cost), float(np.vdot(own, self.f))
+        if here.value + product - linear <= allowed or linear - 0.5 * product >= enough:
+            moved = float(np.abs(own - self.a).max()) > _OPTIONS.moved * float(self.cost.max())
+            self._offer(own, here.bias, None if moved else self.f)
+
+    def _offer(self, dual_coef: Floats, bias: Floats, fitted: Floats | None = None) -> Floats:
         """Keep the bounds of feasible coefficients if they are the best; return their values."""
-        dual_coef = here.dual_coef
-        fitted = self._times(dual_coef)
+        fitted = self._times(dual_coef) if fitted is None else fitted
         quadratic = float(np.vdot(dual_coef, fitted))
-        there = self.loss.tangent(fitted, self.Y, self.cost, here.bias)
+        there = self.loss.tangent(fitted, self.Y, self.cost, bias)
         primal, bias = 0.5 * quadratic + there.value, there.bias
         dual = self.loss.linear(dual_coef, self.Y, self.cost) - 0.5 * quadratic
         if primal - dual < self.primal - self.dual:
@@ -159,11 +180,14 @@ class _Newton:
 
     def _times(self, V: Floats) -> Floats:
         """Multiply by the matrix as it is stored: bounds that count are evaluated by the caller."""
-        return gram_product(self.K.dense(), V)
+        gram = self.K.dense()
+        flat: Any = V.astype(gram.dtype, copy=False)
+        return gram_product(gram, flat).astype(np.float64, copy=False)
 
     def _system(self, weights: Floats) -> CurvedSystem:
         coupled, intercept = self.loss.is_coupled, self.loss.fit_intercept
-        self.system = make_system(
-            self.K, weights, coupled, intercept, before=self.system, exact=self.exact
+        system = make_system(
+            self.K, weights, coupled, intercept, sketched=self.sketch, exact=self.exact
         )
-        return self.system
+        self.sketch = system.sketch
+        return system

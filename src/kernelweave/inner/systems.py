@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import scipy.linalg
+from scipy.linalg.blas import strsm
 from scipy.linalg.lapack import dpotri, dpotrs
 
 from kernelweave._linalg import factor_upper, restore_upper
@@ -33,13 +33,14 @@ class IterativeOptions:
     least_rows: int = 500  # from which it is quicker than factors of the matrix,
     least_coupled: int = 250  # of which coupled outputs need more, and up to
     most_curved: float = 0.01  # mean of the curvature times the diagonal, in rows; steps grow there
-    tol: float = 5e-3  # relative residual; with 1e-1, steps at large costs fail
+    tol: float = 5e-2  # relative residual; with 1e-1, steps at large costs fail
     max_steps: int = 200
     rank: float = (
         0.09  # of the preconditioner, in rows, times the root of the mean of the curvature
     )
-    least_rank: int = 100  # for every output,
-    most_rank: int = 500  # and for all together, unless that is less
+    least_rank: int = 100  # of one output,
+    least_each: int = 50  # of each of several,
+    most_rank: int = 500  # and of all together, unless that is less
 
 
 _ITERATIVE = IterativeOptions()
@@ -70,6 +71,17 @@ class CurvedSystem(ABC):
     @abstractmethod
     def apply(self, V: Floats) -> Floats:
         """Return ``E V`` for ``V`` of shape (n_samples, n_outputs, n_sides)."""
+
+    def apply_and_multiply(self, V: Floats) -> tuple[Floats, Floats]:
+        """Return ``E V`` and ``K E V``."""
+        out = self.apply(V)
+        return out, self._times(out)
+
+    def _times(self, V: Floats) -> Floats:
+        """Multiply by the matrix as it is stored: enough for a step."""
+        gram = self.K.dense()
+        flat: Any = V.reshape(len(V), -1).astype(gram.dtype, copy=False)
+        return gram_product(gram, flat).astype(np.float64, copy=False).reshape(V.shape)
 
     def _shares(self) -> Floats:
         """Return probabilities: shares of the outputs in the weights of a row."""
@@ -105,33 +117,39 @@ class CurvedSystem(ABC):
         solved = _solve(self.factor, side)
         return np.asarray(solved.reshape(n_outputs, rank, n_sides).transpose(1, 0, 2))
 
-    def _with_ones(self, V: Floats) -> tuple[Floats, Floats, Floats]:
-        """Return ``E V``, ``E 1`` with one side per output, and the inverse of ``1'E 1``."""
+    def _and_ones(self, V: Floats) -> Floats:
+        """Return sides with one more for each output, of ones there."""
         n, k = self.weights.shape
-        out = self.apply(np.concatenate([V, np.broadcast_to(np.eye(k), (n, k, k))], axis=2))
-        across = out[:, :, -k:]
+        return np.concatenate([V, np.broadcast_to(np.eye(k), (n, k, k))], axis=2)
+
+    def _inverse_total(self, across: Floats) -> Floats:
+        """Return the inverse of ``1'E 1`` for ``E 1``."""
         total = across.sum(axis=0)
         if self.coupled:
             # Singular along the sum of all outputs, and exactly so after this.
             total = total - total.mean(axis=0)
             total = total - total.mean(axis=1, keepdims=True)
         inverse = np.linalg.pinv(0.5 * (total + total.T), rcond=1e-12, hermitian=True)
-        return out[:, :, :-k], across, inverse
+        return np.asarray(inverse)
 
     def projected(self, V: Floats) -> Floats:
         """Return ``E V``, projected on coefficients that sum to zero where there is a bias."""
         if not self.intercept:
             return self.apply(V)
-        out, across, inverse = self._with_ones(V)
-        return np.asarray(out - across @ (inverse @ out.sum(axis=0)))
+        both = self.apply(self._and_ones(V))
+        out, across = np.split(both, [V.shape[2]], axis=2)
+        return np.asarray(out - across @ (self._inverse_total(across) @ out.sum(axis=0)))
 
-    def direction(self, r: Floats, Kr: Floats, a: Floats) -> Floats:
-        """Return the Newton step from ``a``, with ``r`` its residual and ``Kr`` their product."""
-        if not self.intercept:
-            return r - self.apply(Kr[:, :, None])[:, :, 0]
-        out, across, inverse = self._with_ones(Kr[:, :, None])
-        d = r - out[:, :, 0]
-        return np.asarray(d - across @ (inverse @ (d + a).sum(axis=0)))
+    def direction(self, r: Floats, Kr: Floats, a: Floats) -> tuple[Floats, Floats]:
+        """Return the Newton step from ``a`` and its product, with those of its residual ``r``."""
+        sides = Kr[:, :, None]
+        out, values = self.apply_and_multiply(self._and_ones(sides) if self.intercept else sides)
+        d, Kd = r - out[:, :, 0], Kr - values[:, :, 0]
+        if self.intercept:
+            across = out[:, :, 1:]
+            move = self._inverse_total(across) @ (d + a).sum(axis=0)
+            d, Kd = d - across @ move, Kd - values[:, :, 1:] @ move
+        return d, Kd
 
 
 class DenseSystem(CurvedSystem):
@@ -180,7 +198,7 @@ class LowRankSystem(CurvedSystem):
     """By ``E = W - W Z T^-1 Z'W`` with ``K = Z Z'`` of few columns and ``T = I + Z'W Z``."""
 
     def __init__(
-        self, K: KernelOperator, weights: Floats, coupled: bool, intercept: bool, Z: Floats
+        self, K: KernelOperator, weights: Floats, coupled: bool, intercept: bool, Z: Stored
     ) -> None:
         super().__init__(K, weights, coupled, intercept)
         self.Z = Z
@@ -188,8 +206,10 @@ class LowRankSystem(CurvedSystem):
 
     def apply(self, V: Floats) -> Floats:
         out = self._times_weights(V)
-        solved = self._solve_inner(np.tensordot(self.Z, out, axes=(0, 0)))
-        return out - self._times_weights(np.tensordot(self.Z, solved, axes=(1, 0)))
+        inward = np.tensordot(self.Z, out.astype(self.Z.dtype, copy=False), axes=(0, 0))
+        solved = self._solve_inner(inward.astype(np.float64, copy=False))
+        back = np.tensordot(self.Z, solved.astype(self.Z.dtype, copy=False), axes=(1, 0))
+        return out - self._times_weights(back.astype(np.float64, copy=False))
 
 
 class IterativeSystem(CurvedSystem):
@@ -211,36 +231,33 @@ class IterativeSystem(CurvedSystem):
         options: IterativeOptions = _ITERATIVE,
     ) -> None:
         super().__init__(K, weights, coupled, intercept)
-        self.options, self.gram = options, K.dense()
-        n, n_outputs = weights.shape
-        wanted = int(options.rank * n * np.sqrt(_mean_curvature(K, weights)))
-        rank = min(n, max(options.least_rank, min(wanted, options.most_rank // n_outputs)))
-        self.sketch = self.Z = _nystroem(K, rank).astype(np.float32) if Z is None else Z
+        self.options = options
+        self.sketch = self.Z = sketch(K, weights, options) if Z is None else Z
         self.factor = self._inner_factor(self.Z)
 
     def apply(self, V: Floats) -> Floats:
-        shape, options = V.shape, self.options
-        x = np.zeros(shape)
+        return self.apply_and_multiply(V)[0]
+
+    def apply_and_multiply(self, V: Floats) -> tuple[Floats, Floats]:
+        options = self.options
+        x, values = np.zeros(V.shape), np.zeros(V.shape)  # values: K L x, which costs nothing
         r = self._root(V, transposed=True)
         z = self._precondition(r)
         p, rho = z, (r * z).sum(axis=(0, 1))
         first = rho
         for _ in range(options.max_steps):
-            Bp = p + self._root(self._times(self._root(p)), transposed=True)
+            Kp = self._times(self._root(p))
+            Bp = p + self._root(Kp, transposed=True)
             alpha = rho / np.maximum((p * Bp).sum(axis=(0, 1)), 1e-300)
             x += alpha * p
+            values += alpha * Kp
             r = r - alpha * Bp
             z = self._precondition(r)
             new = (r * z).sum(axis=(0, 1))
             if (new <= options.tol**2 * first).all():
                 break
             p, rho = z + (new / np.maximum(rho, 1e-300)) * p, new
-        return self._root(x)
-
-    def _times(self, V: Floats) -> Floats:
-        """Multiply by the matrix as it is stored: enough for a step."""
-        flat: Any = V.reshape(len(V), -1).astype(self.gram.dtype, copy=False)
-        return gram_product(self.gram, flat).astype(np.float64, copy=False).reshape(V.shape)
+        return self._root(x), values
 
     def _precondition(self, V: Floats) -> Floats:
         Z, single = self.Z, self._root(V).astype(np.float32)
@@ -264,14 +281,21 @@ def _times_itself(Z: Stored, q: Floats) -> Stored:
     return np.asarray((Z.T * q.astype(Z.dtype, copy=False)) @ Z)
 
 
-def _nystroem(K: KernelOperator, rank: int) -> Floats:
+def sketch(K: KernelOperator, weights: Floats, options: IterativeOptions = _ITERATIVE) -> Stored:
     """Return columns ``Z`` with ``Z Z'`` near K: its Nystroem approximation by some rows."""
+    n, n_outputs = weights.shape
+    wanted = int(options.rank * n * np.sqrt(_mean_curvature(K, weights)))
+    least = options.least_rank if n_outputs == 1 else options.least_each
+    rank = min(n, max(least, min(wanted, options.most_rank // n_outputs)))
     some = np.linspace(0, K.n_samples - 1, rank, dtype=np.intp)
     corner = K.block(some, some)
-    corner[np.diag_indices_from(corner)] += 1e-6 * np.trace(corner) / rank
-    root = factor_positive(corner)[0]
-    rows = K.dense()[some].astype(np.float64, copy=False)
-    return scipy.linalg.solve_triangular(root, rows, lower=True, check_finite=False).T
+    size = float(np.trace(corner)) / rank or 1.0  # a unit in which single precision has the range
+    corner /= size
+    corner[np.diag_indices_from(corner)] += 1e-6
+    root = factor_positive(corner)[0].astype(np.float32)
+    rows = (K.dense()[some] / size).astype(np.float32, copy=False)
+    scale = np.sqrt(size)
+    return np.asarray(strsm(scale, root, rows.T, side=1, lower=1, trans_a=1, overwrite_b=1))
 
 
 def sample_rows(q: Floats, n_least: int, share: float) -> Floats:
@@ -314,7 +338,7 @@ def make_system(
     coupled: bool,
     intercept: bool,
     *,
-    before: CurvedSystem | None = None,
+    sketched: Stored | None = None,
     exact: bool = False,
 ) -> CurvedSystem:
     """Return the cheapest system for a kernel: few columns, factors of its matrix, or iterations.
@@ -323,8 +347,8 @@ def make_system(
     ----------
     K, weights, coupled, intercept
         As in `CurvedSystem`.
-    before : CurvedSystem, optional
-        Of the same kernel with other weights, whose preconditioner is used again.
+    sketched : ndarray, optional
+        What `sketch` returned for the same kernel.
     exact : bool
         Whether iterations are for more than `MAX_FREE` rows only.
     """
@@ -337,8 +361,7 @@ def make_system(
         if low < (k * n**3 / 2 if coupled else k * n**3 / 6):
             return LowRankSystem(K, weights, coupled, intercept, Z)
     if n > MAX_FREE or (not exact and _is_easy(K, weights, coupled)):
-        again = None if before is None else before.sketch
-        return IterativeSystem(K, weights, coupled, intercept, again)
+        return IterativeSystem(K, weights, coupled, intercept, sketched)
     return DenseSystem(K, weights, coupled, intercept)
 
 

@@ -202,23 +202,27 @@ def variances(
     )
 
 
+def factor_means(model: Separable, table: Any, shares: Floats) -> list[dict[int, Floats]]:
+    """Return ``m_il`` for the players of each sum of products."""
+    return [{q: own(table) @ shares for q, own in part.factors.items()} for part in model.products]
+
+
 def pair_surface(
-    model: Separable, table: Any, shares: Floats, pair: tuple[int, int], grids: Sequence[Any]
+    model: Separable,
+    means: Sequence[Mapping[int, Floats]],
+    pair: tuple[int, int],
+    grids: Sequence[Any],
 ) -> Floats:
     """Return ``f_lr`` on the grid of two columns, (n_first, n_second, n_outputs)."""
-    left, right = pair
     sizes = [_n_rows(grid) for grid in grids]
     surface = np.zeros((*sizes, len(model.constant)))
-    for part in model.products:
-        if not {left, right} <= set(part.factors):
+    for part, mean in zip(model.products, means, strict=True):
+        if not set(pair) <= set(part.factors):
             continue
-        coef = part.coef
-        for q in part.factors:
-            if q not in pair:
-                coef = coef * (part.factors[q](table) @ shares)[:, None]
+        rest = _product([m for q, m in mean.items() if q not in pair])
+        coef = part.coef * np.reshape(rest, (-1, 1))
         first, second = (
-            part.factors[q](grid) - (part.factors[q](table) @ shares)[:, None]
-            for q, grid in zip(pair, grids, strict=True)
+            part.factors[q](grid) - mean[q][:, None] for q, grid in zip(pair, grids, strict=True)
         )
         for t in range(coef.shape[1]):
             surface[:, :, t] += (first * coef[:, [t]]).T @ second

@@ -108,13 +108,16 @@ class Permutations:
 
     Parameters
     ----------
-    ranks : ndarray of shape (2 n_background n_pairs, n_players)
+    ranks : ndarray of shape (n_permutations, n_players)
         The place of each player in each permutation.
+    others : ndarray of shape (n_permutations,)
+        The background row of each.
     n_background : int
         How many background rows there are.
     """
 
     ranks: Indices
+    others: Indices
     n_background: int
 
     @classmethod
@@ -125,12 +128,17 @@ class Permutations:
         drawn = [random.permutation(n_players) for _ in range(n_background * n_pairs)]
         orders = np.array(drawn)
         orders = np.concatenate([orders, orders[:, ::-1]])
-        return cls(np.argsort(orders, axis=1), n_background)
+        others = np.tile(np.repeat(np.arange(n_background), n_pairs), 2)
+        return cls(np.argsort(orders, axis=1), others, n_background)
 
-    @property
-    def _others(self) -> Indices:
-        n_pairs = len(self.ranks) // (2 * self.n_background)
-        return np.tile(np.repeat(np.arange(self.n_background), n_pairs), 2)
+    @classmethod
+    def draw_one(
+        cls, n_players: int, n_background: int, random: np.random.Generator
+    ) -> Permutations:
+        """Draw one permutation for each background row; every second is the one before reversed."""
+        drawn = [random.permutation(n_players) for _ in range((n_background + 1) // 2)]
+        orders = np.array([order[::step] for order in drawn for step in (1, -1)][:n_background])
+        return cls(np.argsort(orders, axis=1), np.arange(n_background), n_background)
 
     @property
     def coalitions(self) -> tuple[Indices, Bools]:
@@ -138,7 +146,7 @@ class Permutations:
         n, m = self.ranks.shape[1], self.n_background
         # Coalition j of a permutation has the players before place j.
         between = self.ranks[:, None, :] < np.arange(1, n)[:, None]
-        other = [np.arange(m), np.zeros(1, dtype=np.intp), np.repeat(self._others, n - 1)]
+        other = [np.arange(m), np.zeros(1, dtype=np.intp), np.repeat(self.others, n - 1)]
         present = [np.zeros((m, n), dtype=bool), np.ones((1, n), dtype=bool)]
         return np.concatenate(other), np.concatenate([*present, between.reshape(-1, n)])
 
@@ -158,10 +166,12 @@ class Permutations:
         (n_orders, n), m = self.ranks.shape, self.n_background
         none, full, inner = found[:m], found[m], found[m + 1 :].reshape(n_orders, n - 1, -1)
         ends = np.broadcast_to(full, (n_orders, 1, len(full)))
-        chain = np.concatenate([none[self._others][:, None], inner, ends], axis=1)
+        chain = np.concatenate([none[self.others][:, None], inner, ends], axis=1)
         gains = np.diff(chain, axis=1)  # of the players in the order of the permutation
         own = np.take_along_axis(gains, self.ranks[:, :, None], axis=1)
-        return np.asarray(own.reshape(2, m, -1, n, len(full)).mean(axis=(0, 2)))
+        sums = np.zeros((m, n, len(full)))
+        np.add.at(sums, self.others, own)
+        return np.asarray(sums * (m / n_orders))
 
     def pairs(self, found: Floats, weights: Floats) -> Floats:
         """Permutations have no pairs."""

@@ -16,7 +16,15 @@ from kernelweave._types import Floats, Indices
 from kernelweave._validation import is_frame, pick_rows
 from kernelweave.banks.nystroem.build import even_rows
 
-from .anova import Ice, Separable, Variances, conditional_curves, pair_surface, variances
+from .anova import (
+    Ice,
+    Separable,
+    Variances,
+    conditional_curves,
+    factor_means,
+    pair_surface,
+    variances,
+)
 from .explain import MOST_BACKGROUND
 from .grids import Grid
 
@@ -166,6 +174,10 @@ class _Exact:
         n = self.table.shape[0]
         return np.full(n, 1.0 / n)
 
+    @cached_property
+    def _means(self) -> list[dict[int, Floats]]:
+        return factor_means(self.form, self.table, self.shares)
+
     def _filled(self, k: int) -> Any:
         """Return a table in which a column takes the values of its grid."""
         grid = self.grids[k]
@@ -211,7 +223,7 @@ class _Exact:
         """Return the term of both columns in the decomposition."""
         pair, tables = (self.grids[k], self.grids[j]), [self._filled(k), self._filled(j)]
         own = (pair[0].position, pair[1].position)
-        values = pair_surface(self.form, self.table, self.shares, own, tables)
+        values = pair_surface(self.form, self._means, own, tables)
         return (pair[0].values, pair[1].values), values
 
 

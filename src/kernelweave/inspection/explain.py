@@ -74,10 +74,10 @@ def explain(
     n_permutations : int, optional
         How many permutations to sample for each row where values cannot be computed exactly: more
         than eight columns compared together by a kernel that is not a product or sum over them,
-        such as a learned metric, or members that do not add up. None: about 500. A learned metric
-        is explained much faster with as many as there are background rows, or fewer: one
-        permutation for each of them, the same for all rows, for both parts of the kernel. Members
-        of five to eight columns are sampled then, too.
+        such as a learned metric, or members that do not add up. None: about 500. As many as there
+        are background rows, or fewer: one permutation for each of them, which is much faster for a
+        learned metric, whose permutations are then the same for all rows and for both parts of the
+        kernel. Members of five to eight columns are sampled then, too.
     random_state : int
         Seed of the sample.
     n_jobs : int or None

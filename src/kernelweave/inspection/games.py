@@ -53,6 +53,8 @@ class Board:
         Tolerance of one piece, in units of these.
     mixer : Mixer
         Makes mixed rows of the table.
+    empty : ndarray of shape (n_outputs,)
+        Value of the empty coalition of the games with averaged factors.
     """
 
     game: Game
@@ -66,6 +68,7 @@ class Board:
     nodes: int = 0
     bounds: Floats = field(default_factory=lambda: np.zeros(0))
     n_permutations: int = 0
+    empty: Floats = field(default_factory=lambda: np.zeros(1))
 
     @property
     def joint(self) -> bool:
@@ -81,6 +84,8 @@ class Board:
         """Add the values of a piece."""
         players = piece.players
         if not players:
+            constants = [bound.atom.constant**power for bound, power in piece.sums]
+            self.empty += prod(constants) * piece.coef.sum(axis=0)
             return
         powers = sum(power for _, power in piece.sums)
         if piece.opaque and len(players) > 1:
@@ -97,6 +102,9 @@ class Board:
         outside = outside_parts(piece, self.game, parts)
         inside = parts(piece, "rows", self.rows)
         self.values[:, :, piece.players] += inside[:, None] - outside
+        if not self.joint:
+            constant = sum(bound.atom.constant for bound, _ in piece.sums if parts is _summands)
+            self.empty += outside[0].sum(axis=0) + constant * piece.coef.sum(axis=0)
 
     def _play_products(self, piece: Piece) -> None:
         series = PowerSeries.of(piece)
@@ -105,6 +113,8 @@ class Board:
             for other in self._background_blocks(inside):
                 outside = outside_factors(series, piece, self.game, other, some)
                 self._play_block(piece, series, some, other, inside, outside)
+                if not self.joint:
+                    self.empty += product_value(series, outside, piece.coef[some])
 
     def _block_size(self, piece: Piece, series: PowerSeries) -> int:
         """Return the number of terms at a time: what fits, in multiples of the core's lanes."""
@@ -381,24 +391,12 @@ def outside_parts(piece: Piece, game: Game, parts: Callable[[Piece, str, Any], F
     return np.asarray(piece.known["outside"])
 
 
-def empty_value(piece: Piece, game: Game) -> Floats:
-    """Return the value of the empty coalition of the games with averaged factors."""
-    players = piece.players
-    if not players:
-        constants = [bound.atom.constant**power for bound, power in piece.sums]
-        return np.asarray(prod(constants) * piece.coef.sum(axis=0))
-    if len(players) == 1:
-        return np.asarray(outside_parts(piece, game, _whole)[0, 0])
-    series = PowerSeries.of(piece)
-    total = np.zeros(piece.coef.shape[1])
-    for some in _blocks(piece.n_terms, 16 * _LANES):
-        # In pieces of background rows: averages of factors are sums over them.
-        factors = outside_factors(series, piece, game, slice(None), some)[:, :, 0]
-        value = np.tile(series.start[:, None], factors.shape[2])
-        for factor in factors:
-            after = np.zeros_like(value)
-            for a, b, to in series.steps:
-                after[to] += value[a] * factor[b]
-            value = after
-        total += series.scale * (value[-1] @ piece.coef[some])
-    return total
+def product_value(series: PowerSeries, factors: Floats, coef: Floats) -> Floats:
+    """Return the sum over terms of products of averaged factors, the value of one coalition."""
+    value = np.tile(series.start[:, None], factors.shape[3])
+    for factor in factors[:, :, 0]:
+        after = np.zeros_like(value)
+        for a, b, to in series.steps:
+            after[to] += value[a] * factor[b]
+        value = after
+    return np.asarray(series.scale * (value[-1] @ coef))

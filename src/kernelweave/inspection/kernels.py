@@ -14,7 +14,7 @@ from kernelweave.kernels.base import Rows, take
 from kernelweave.kernels.table import is_sparse
 
 from .game import Game, Link, Shares, attribute, linked, mean_and_error
-from .games import Board, empty_value
+from .games import Board
 from .pieces import Piece, make_pieces
 from .series import PowerSeries
 from .tables import Mixer
@@ -47,8 +47,6 @@ def attribute_kernels(terms: KernelTerms, game: Game) -> Shares:
     constant = np.zeros((Z.shape[0], n_outputs)) + terms.intercept
     at_background = sum((_values(term, Z, {}) for term in terms.terms), constant)
     base = np.asarray(game.weights @ at_background)
-    if game.value != "joint":
-        base = sum((empty_value(piece, game) for piece in pieces), terms.intercept)
     joint = game.value == "joint"
     width = len(game.weights) if joint else 1
     players, n = len(game.players), X.shape[0]
@@ -69,7 +67,7 @@ def attribute_kernels(terms: KernelTerms, game: Game) -> Shares:
             pairs = np.zeros((len(index), players + 1, players + 1, n_outputs))
         share = tol / max(1, len(pieces))
         board = Board(game, index, np.zeros(shape), pairs, scales, share, mixer, owner)
-        board.bounds = np.zeros(len(index))
+        board.bounds, board.empty = np.zeros(len(index)), np.zeros(n_outputs)
         for piece in pieces:
             board.play(piece)
         values, errors = board.values[:, 0], None
@@ -78,6 +76,8 @@ def attribute_kernels(terms: KernelTerms, game: Game) -> Shares:
         found.append((values[:, :-1], errors, pairs))
         nodes, bound = max(nodes, board.nodes), max(bound, float(board.bounds.max()))
         n_permutations = max(n_permutations, board.n_permutations)
+        if not joint:
+            base = terms.intercept + board.empty
     # A kernel off by e moves each coalition by e sum |a|, and all values by 2 d times that.
     bound += 2.0 * players * sum(piece.error for piece in pieces)
     return Shares(

@@ -224,7 +224,7 @@ def attribute_function(terms: FunctionTerms, game: Game) -> Shares:
     drawn = 0
     if not exact:
         wanted = game.n_permutations or DEFAULT_PERMUTATIONS
-        drawn = 2 * m * max(1, -(-wanted // (2 * m)))
+        drawn = m if game.walked else 2 * m * max(1, -(-wanted // (2 * m)))
     mixer, owner = Mixer(game.rows, game.background), game.players.owner(game.rows.shape[1])
     size = max(1, _MIXED // (drawn * n_players or m * 2**n_players))
 
@@ -256,4 +256,6 @@ def _coalitions(game: Game, drawn: int, row: int) -> Coalitions:
     if not drawn:
         return Enumeration(n_players, m)
     random = np.random.default_rng([game.random_state, row])
+    if game.walked:
+        return Permutations.draw_one(n_players, m, random)
     return Permutations.draw(n_players, m, drawn // (2 * m), random)

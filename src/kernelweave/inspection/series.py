@@ -69,7 +69,9 @@ class PowerSeries:
         """Return the degree of a game in the share of players that are present."""
         return n_players if self.has_products else min(sum(self.exponents[-1]), n_players)
 
-    def factors(self, piece: Piece, side: str, index: Any, some: slice) -> Floats:
+    def factors(
+        self, piece: Piece, side: str, index: Any, some: slice, weights: Floats | None = None
+    ) -> Floats:
         """Return factors of shape (n_players, n_coefficients, n_rows, n_terms).
 
         Parameters
@@ -82,6 +84,8 @@ class PowerSeries:
             Some of these rows.
         some : slice
             Some of the terms.
+        weights : ndarray of shape (n_rows,), optional
+            Weights of a mean over the rows; one row is left then.
         """
         out = []
         atoms = [(bound, take(getattr(bound, side), index)) for bound in piece.products]
@@ -96,15 +100,14 @@ class PowerSeries:
             if factor is None:
                 shape = parts[0].shape if parts else self._shape(piece, side, index, some)
                 factor = np.ones(shape)
-            out.append(
-                [
-                    prod(
-                        (part**e / factorial(e) for part, e in zip(parts, x, strict=True) if e),
-                        start=factor,
-                    )
-                    for x in self.exponents
-                ]
-            )
+            series = [
+                prod(
+                    (part**e / factorial(e) for part, e in zip(parts, x, strict=True) if e),
+                    start=factor,
+                )
+                for x in self.exponents
+            ]
+            out.append(series if weights is None else [weights[None] @ one for one in series])
         return np.ascontiguousarray(out, dtype=np.float64)
 
     @staticmethod
@@ -121,7 +124,5 @@ def outside_factors(
         one = np.zeros((len(piece.players), len(series.exponents), 1, len(piece.coef[some])))
         one[:, 0] = 1.0
         return one
-    found = series.factors(piece, "background", other, some)
-    if game.value == "joint":
-        return found
-    return np.ascontiguousarray(np.einsum("t,lkti->lki", game.weights, found)[:, :, None])
+    weights = None if game.value == "joint" else game.weights
+    return series.factors(piece, "background", other, some, weights)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
 import narwhals as nw
@@ -22,6 +23,7 @@ _MISSING = ("refuse", "fill", "keep")
 _GAP = "(missing)"
 
 
+@dataclass(eq=False, repr=False)
 class TablePreparer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """Standardise the numeric columns of a data frame and make text of the others.
 
@@ -77,22 +79,13 @@ class TablePreparer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     1  1.0  Bonn
     """
 
-    def __init__(
-        self,
-        *,
-        standardize: bool = True,
-        missing: str = "refuse",
-        dates: Mapping[str, str] | None = None,
-        plain: Sequence[str] = (),
-        keep_dates: bool = False,
-        texts: Sequence[str] = (),
-    ) -> None:
-        self.standardize = standardize
-        self.missing = missing
-        self.dates = dates
-        self.plain = plain
-        self.keep_dates = keep_dates
-        self.texts = texts
+    _: KW_ONLY
+    standardize: bool = True
+    missing: str = "refuse"
+    dates: Mapping[str, str] | None = None
+    plain: Sequence[str] = ()
+    keep_dates: bool = False
+    texts: Sequence[str] = ()
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Learn names, types, means and scales of the columns.

@@ -3,7 +3,7 @@
 Numbers are standardised and averaged with their normal scores, categories become indicators of
 their levels, dates become a number and cyclic parts, and gaps are filled with the median beside an
 indicator. The encoding is learned from the columns alone, never from the target, so that
-leave-one-out errors stay honest.
+leave-one-out errors stay unbiased.
 """
 
 from __future__ import annotations

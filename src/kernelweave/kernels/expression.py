@@ -373,7 +373,7 @@ def group(*kernels: Kernel, name: str | None = None, p: float | None = None) -> 
 
 
 def _factor(kernel: Kernel) -> str:
-    """Return a kernel's name with parentheses where it would fall apart in a product."""
+    """Return a kernel's name, in parentheses where a product requires them."""
     text = str(kernel)
     if kernel.name:
         loose = " " in kernel.name

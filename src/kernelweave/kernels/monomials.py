@@ -101,15 +101,21 @@ def dense_columns(rows: Any, columns: Indices) -> Floats:
 def differences(A: Any, B: Any, columns: Indices, scales: Floats) -> list[Floats]:
     """Return ``(a_l - b_l) * scale_l`` between rows, for some columns; each is exact in 1-d."""
     a, b = dense_columns(A, columns), dense_columns(B, columns)
-    return [
-        np.subtract.outer(a[:, j], b[:, j]) * scale for j, scale in enumerate(scales) if scale != 0
-    ]
+    found = []
+    for j, scale in enumerate(scales):
+        if scale != 0:
+            found.append(np.subtract.outer(a[:, j], b[:, j]))
+            found[-1] *= scale
+    return found
 
 
 def decay_part(A: Any, B: Any, columns: Indices, scales: Floats, *, squared: bool) -> Floats:
     """Return ``exp(-sum_l |scale_l (a_l - b_l)|^p)`` with p two or one."""
-    total = np.zeros((A.shape[0], B.shape[0]))
+    total: Any = None
     with np.errstate(all="ignore"):
         for difference in differences(A, B, columns, scales):
-            total -= np.square(difference, out=difference) if squared else np.abs(difference)
-        return np.asarray(np.exp(total, out=total))
+            (np.square if squared else np.abs)(difference, out=difference)
+            total = difference if total is None else np.add(total, difference, out=total)
+        if total is None:
+            return np.ones((A.shape[0], B.shape[0]))
+        return np.asarray(np.exp(np.negative(total, out=total), out=total))

@@ -125,7 +125,7 @@ class Softmax(LogLikelihood):
 def _descend(
     F: Floats, bias: Floats, c: Floats, wanted: Floats, max_steps: int, max_halvings: int
 ) -> tuple[Floats, bool]:
-    """Minimise ``sum_i c_i logsumexp(F_i + b) - wanted.b`` from a start; tell whether it is done.
+    """Minimise ``sum_i c_i logsumexp(F_i + b) - wanted.b``; return ``b`` and whether it converged.
 
     Newton steps with halving. Where none helps, ``b += log(wanted / sum_i c_i p_i)`` never raises
     the value (iterative scaling).

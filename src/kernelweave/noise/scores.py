@@ -32,7 +32,7 @@ class NoiseOptions:
     rates: tuple[float, float] = (0.02, 0.48)  # smallest and largest rate of wrong labels
     least_width: float = 0.04  # of the range of scores, below which nothing was learned
     probabilities: tuple[float, float] = (0.02, 0.98)  # ends of the probability of a true class
-    sure_part: int = 10  # one in so many examples of a class, of several, is taken as certain
+    sure_part: int = 10  # of several classes, one example in this many is taken as certain
     least_gain: float = 8.0  # twice the log likelihood ratio beyond chance; chosen by hand
 
 

@@ -99,7 +99,7 @@ def check_rates(reliability: Any, prior: Any, share: float, *, flipped: bool = F
     excess = up + down - 1.0
     if abs(excess) < SINGULAR:
         raise InputError(
-            f"reliability: labels with {up:g} + {down:g} right are as good as drawn by lot; the "
+            f"reliability: labels with {up:g} + {down:g} right are no better than random; the "
             f"sum must differ from 1 by {SINGULAR} at least."
         )
     if excess < 0 and not flipped:

@@ -18,7 +18,7 @@ _SIDE_BY_SIDE = 4  # outputs whose bars stand side by side; more are stacked
 def plot_attributions(
     attributions: Attributions, row: int | None = None, ax: Any = None, max_players: int = 10
 ) -> Any:
-    """Draw how a prediction comes about, from the average down to the prediction of one row.
+    """Draw how a prediction is composed, from the average to the prediction of one row.
 
     Parameters
     ----------

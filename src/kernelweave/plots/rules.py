@@ -134,7 +134,7 @@ class RulePath:
 
 def rule_path(results: dict[str, Any]) -> RulePath:
     """Return the best score for each number of rules from ``cv_results_``."""
-    # Without limits of the number, each value of C is a number of rules of its own.
+    # Without a limit of the number, each value of C gives its own number of rules.
     limits = results.get("max_rules", np.arange(len(results["C"])))
     best = [
         max(np.flatnonzero(limits == limit), key=lambda k: results["mean_score"][k])

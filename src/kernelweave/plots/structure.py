@@ -107,7 +107,7 @@ def layered(
     for i in order:
         below = [height[c] for c in children[i]]
         height[i] = float(np.mean(below)) if below else -float(rows[i])
-    # Parents of one node, and of the same nodes, would lie on top of each other.
+    # Parents of one node, and of the same nodes, would overlap.
     columns: dict[int, list[int]] = {}
     for i in sorted(order, key=lambda i: (height[i], i)):
         if children[i]:

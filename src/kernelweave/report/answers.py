@@ -61,12 +61,21 @@ def how_good(subject: Subject) -> Answer | str:
     return found.reason or _of_folds(found)
 
 
-def _of_evaluation(found: Any, where: str) -> Answer:
+def _of_evaluation(found: Any, where: str) -> Answer | str:
     score = found.score()
+    doubt: tuple[str, ...] = ()
+    if not np.isfinite(score.value):  # the AUC of rows of one class, R2 of equal targets
+        doubt = (f"{title_of(score.name)} is undefined on these rows.",)
+        known = {one.name: one for one in found.scores if np.isfinite(one.value)}
+        if not known:
+            return doubt[0]
+        score = known.get("accuracy", next(iter(known.values())))
     lines = [(_CONSTANT, score.constant, "")]
     better = score.gain is not None and score.gain[0] > 0
     verdict = _beside_constant(better, score.show(score.constant))
-    return _answer(score.title, score.value, score.interval, where, (verdict,), lines, score.show)
+    title = "R\u00b2" if score.name == "r2" else score.title
+    said = (*doubt, verdict)
+    return _answer(title, score.value, score.interval, where, said, lines, score.show)
 
 
 def _beside_constant(better: bool, score: str) -> str:

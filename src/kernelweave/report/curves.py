@@ -41,11 +41,14 @@ def _some(n: int) -> Any:
     return np.sort(np.random.default_rng(0).choice(n, _MOST_ROWS, replace=False))
 
 
-def draw_curves(found: Any) -> dict[str, Any]:
-    """Return the charts and tables of an evaluation, None or empty where it has none."""
+def draw_curves(found: Any, *, pooled: bool = False) -> dict[str, Any]:
+    """Return the charts and tables of an evaluation, None or empty where it has none.
+
+    ``pooled``: the rows are those of several folds, whose scores are means over the folds.
+    """
     charts = [
         *([] if found.reliability is None else [_reliability(found.reliability)]),
-        *([_roc(found.roc)] if found.roc else []),
+        *([_roc(found.roc, pooled)] if found.roc else []),
         *([_precision_recall(found.precision_recall)] if found.precision_recall else []),
         *([] if found.residuals is None else _residuals(found.residuals)),
     ]
@@ -112,7 +115,7 @@ def _curve_chart(curves: Any, **words: Any) -> Chart:
     )
 
 
-def _roc(curves: Any) -> Chart:
+def _roc(curves: Any, pooled: bool) -> Chart:
     first, areas = curves[0], [curve.area for curve in curves]
     said = (
         f"Rows ranked by their score for {clip(first.label, 24)}: the area under the curve is "
@@ -121,6 +124,8 @@ def _roc(curves: Any) -> Chart:
         else f"One curve for each class against the rest; areas from {min(areas):.3f} to "
         f"{max(areas):.3f}. Guessing gives the dashed line."
     )
+    if pooled and len(curves) == 1:
+        said += " The rows of all folds are ranked together here, within folds for the AUC above."
     return _curve_chart(
         curves,
         label=f"ROC curve; area {np.mean(areas):.3f}.",

@@ -33,6 +33,7 @@ _ROWS, _LEAST_ROWS = 200, 20  # rows explained
 _BACKGROUND, _SAMPLED = 200, 40  # rows to compare with; where values are sampled
 _SHAPE_ROWS = 60  # rows over which shape functions are averaged
 _WORK = 5e8  # operations that importance may take: a quarter of a second, more or less
+_MEMBER_WORK = 8e8  # the same for members that do not add up: half a second
 _WALKED = 40  # background rows of a learned metric
 _WALK_WORK = 1e8  # its steps times terms: half a second
 _PAIR_WORK = 2e8  # the same for pairs, which are left out of slow models
@@ -232,30 +233,44 @@ class _Sizes:
     n_permutations: int | None = None
 
 
-def _affordable(model: Any, X: Any) -> _Sizes:
-    """Return how much is explained in a fraction of a second.
+def _affordable(model: Any, X: Any, share: float = 1.0) -> _Sizes:
+    """Return how much is explained in a fraction of a second, or in a share of it.
 
     The work for one row and one background row is that of a prediction for every coalition of
     columns that is looked at; of a sum of products over columns it is that of a quadrature.
     """
     estimator, d = last_step(getattr(model, "best_estimator_", model)), int(X.shape[1])
+    members = estimator._declaration.learns == "members"
+    if members and (added := getattr(estimator._terms(), "members", ())):  # each on its own
+        return _least([_affordable(member, X, share / len(added)) for member, _ in added])
     if estimator._declaration.learns == "metric":
         # Rows and the background have about the same share in the error of importance.
-        pairs = _WALK_WORK / (_n_terms(estimator) * d)
+        pairs = share * _WALK_WORK / (_n_terms(estimator) * d)
         n_background = int(np.clip(np.sqrt(pairs), _LEAST_ROWS, _WALKED))
         n_rows = int(np.clip(pairs / n_background, _LEAST_ROWS, _ROWS))
         return _Sizes(n_rows, n_background, n_background)
-    members = estimator._declaration.learns == "members"
     sampled, few = _is_sampled(estimator), d <= (FEW_ENUMERATED if members else MOST_ENUMERATED)
     if sampled:
-        work = _prediction_work(estimator, d) * (2.0**d if few else 2.0 * (d + 1))
+        work = _prediction_work(estimator, d) * (2.0**d if few else d + 1)
     else:
         weights = getattr(estimator, "weights_", [1.0])
         work = _n_terms(estimator) * d * _NODES * max(int(np.count_nonzero(weights)), 1)
-    pairs = _WORK / work  # of rows and background rows
-    n_background = int(np.clip(np.sqrt(pairs), _LEAST_ROWS, _SAMPLED if sampled else _BACKGROUND))
+    pairs = share * (_MEMBER_WORK if members else _WORK) / work  # of rows and background rows
+    # The permutations of sampled rows are their own, so that more rows are better than a larger
+    # background.
+    n_background = np.sqrt(pairs / 2.0 if sampled else pairs)
+    n_background = int(np.clip(n_background, _LEAST_ROWS, _SAMPLED if sampled else _BACKGROUND))
     n_rows = int(np.clip(pairs / n_background, _LEAST_ROWS, _ROWS))
     return _Sizes(n_rows, n_background, n_background if sampled and not few else None)
+
+
+def _least(sizes: list[_Sizes]) -> _Sizes:
+    """Return what all members of a sum can afford."""
+    n_background = min(size.n_background for size in sizes)
+    sampled = any(size.n_permutations is not None for size in sizes)
+    pairs = min(size.n_rows * size.n_background for size in sizes)
+    n_rows = int(np.clip(pairs / n_background, _LEAST_ROWS, _ROWS))
+    return _Sizes(n_rows, n_background, n_background if sampled else None)
 
 
 def _fast_enough(model: Any, X: Any) -> bool:

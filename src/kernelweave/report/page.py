@@ -81,9 +81,16 @@ def _lead(subject: Subject) -> str:
 def _warnings(subject: Subject) -> list[str]:
     """Return what a reader must know before the scores."""
     kept = () if subject.record is None else subject.record.warnings
+    if subject.evaluation is not None:  # the scores of the page are those of other rows
+        kept = tuple(f"When it was fitted: {_continued(text)}" for text in kept)
     end = fit_status(subject.estimator)
     stopped = [] if end.good else [f"The optimiser did not converge. {end.text}"]
     return [*subject.warnings, *kept, *stopped]
+
+
+def _continued(text: str) -> str:
+    """Return a sentence as it stands after a colon; names in capitals stay."""
+    return text[:1].lower() + text[1:] if text[1:2].islower() else text
 
 
 def policy(style: str, script: str) -> str:

@@ -60,7 +60,7 @@ def _curves(subject: Subject) -> dict[str, Any] | None:
     if subject.record is None or subject.record.evaluation is None:
         return None
     try:
-        return draw_curves(from_plain(dict(subject.record.evaluation)))
+        return draw_curves(from_plain(dict(subject.record.evaluation)), pooled=True)
     except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
         raise InputError("record: its evaluation is damaged, so it cannot be drawn.") from error
 

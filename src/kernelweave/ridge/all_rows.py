@@ -24,7 +24,7 @@ from .parts import Marks, PartedFeatures
 
 _MATRICES = 4  # of n x n numbers that an exact fit holds at once
 CANDIDATES = 4  # rows among which landmarks are chosen, in multiples of their number
-_RIDGES = np.geomspace(1e-4, 10.0, 11)  # of Nystroem features; chosen anew on all rows
+_RIDGES = np.geomspace(1e-4, 10.0, 11)  # of Nystroem features; chosen again on all rows
 _FULL_RIDGES = np.geomspace(1e-3, 10.0, 9)  # of conjugate gradients, which are slow below
 
 

@@ -40,7 +40,7 @@ _CONE = 1e-9  # distance, relative to the width, below which the gradient of a c
 class MetricOptions:
     """Grids and limits of the search; the defaults were chosen on 16 tables."""
 
-    n_steps: int = 2  # times that the metric is learned anew
+    n_steps: int = 2  # number of times the metric is updated
     # Share of the off-diagonal part of the gradient outer product that the metric keeps.
     shrink: float = 0.3
     # Shares h of the product Laplacian to choose from.

@@ -19,7 +19,7 @@ from kernelweave.kernels.table import Columns, describe_columns, normal_columns
 from .conjugate import stratified_folds
 from .metric import MetricOptions, MetricStep, cross_validate, learn_metric
 
-_SELECT_FOLDS = 3  # in which the metric is learned anew to choose the step
+_SELECT_FOLDS = 3  # folds, each with its own metric, to choose the step
 
 
 def read_grids(**grids: Any) -> dict[str, tuple[float, ...]]:
@@ -182,7 +182,7 @@ def learned_metric(
     n_steps, shrink, shares, widths, ridges, select
         As in `MetricKernelRegressor`.
     metric_rows : int
-        Rows that the metric is learned from; of more, so many are drawn.
+        Maximum number of rows from which the metric is learned; they are drawn at random.
     random_state : int
         Draws them.
 

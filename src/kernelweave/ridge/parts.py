@@ -35,7 +35,7 @@ class Marks:
 
 @dataclass(frozen=True, eq=False)
 class PartedFeatures:
-    """Features of a Dask table; every pass encodes its parts anew and moves no rows."""
+    """Features of a Dask table; every pass encodes its parts again and moves no rows."""
 
     X: PartedTable
     marks: Marks

@@ -13,7 +13,7 @@ from .columns import Label
 from .export import Read
 from .proposition import Proposition
 
-_ISO = "%Y-%m-%d"  # formats that begin so are read as they are
+_ISO = "%Y-%m-%d"  # formats with this beginning are read directly
 _CLOCK = 19  # characters of a time to the second; a time zone comes after it
 _EXACT = 2**63  # whole numbers below it are written without an exponent
 
@@ -33,7 +33,7 @@ class Dialect:
     escapes: str = ""  # text: as it is, "E" (PostgreSQL: escapes), "X" (MySQL: bytes)
     reads: Mapping[str, str] = field(default_factory=dict)
     date_text: str = ""  # dates in another format than ISO; {1} is the format, "" if there is none
-    date_codes: Mapping[str, str] = field(default_factory=dict)  # codes of strptime it writes anew
+    date_codes: Mapping[str, str] = field(default_factory=dict)  # strptime codes that differ
     time: str = "TIMESTAMP '{}'"
     clamp: str = "LEAST(GREATEST({}, {}), {})"
 

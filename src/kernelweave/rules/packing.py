@@ -44,7 +44,7 @@ class RowParts(Protocol):
 def pack_rows(X: Any, propositions: Sequence[Proposition]) -> PackedRows:
     """Return which propositions hold for every row, eight to a byte.
 
-    Propositions about one column stand together; every column is read once.
+    Propositions about one column are adjacent; every column is read once.
 
     Examples
     --------

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterator
+from dataclasses import KW_ONLY, dataclass
 from itertools import groupby
 from numbers import Integral
 from typing import Any, ClassVar, Self
@@ -30,6 +31,7 @@ from .summary import ColumnSummary, TableSummary, summarise
 from .table import check_table
 
 
+@dataclass(eq=False, repr=False)
 class Propositions(TransformerMixin, BaseEstimator):
     """Turn the columns of a table into propositions that are true or false.
 
@@ -78,18 +80,16 @@ class Propositions(TransformerMixin, BaseEstimator):
            [0, 1, 0, 1, 1, 0]])
     """
 
+    n_cuts: int = 4
+    _: KW_ONLY
+    cut_strategy: str = "quantile"
+    categorical: Any = "auto"
+
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_cuts": [Interval(Integral, 1, None, closed="left")],
         "cut_strategy": [StrOptions({"quantile", "uniform"})],
         "categorical": [StrOptions({"auto"}), "array-like"],
     }
-
-    def __init__(
-        self, n_cuts: int = 4, *, cut_strategy: str = "quantile", categorical: Any = "auto"
-    ) -> None:
-        self.n_cuts = n_cuts
-        self.cut_strategy = cut_strategy
-        self.categorical = categorical
 
     @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:

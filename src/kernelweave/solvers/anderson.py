@@ -111,7 +111,7 @@ class Patience:
         self.failed = 0  # inner solves in a row that missed their tolerance
 
     def is_exhausted(self, gap: float, solves: int, solved: bool = True) -> bool:
-        """Return whether the limit is reached; a gap below the factor starts the count anew."""
+        """Return whether the limit is reached; a gap below the factor restarts the count."""
         self.progressed = gap <= self.factor * self.gap
         if self.progressed:
             self.renew(gap, solves)
@@ -124,5 +124,5 @@ class Patience:
         return self.failed >= _MAX_FAILED
 
     def renew(self, gap: float, solves: int) -> None:
-        """Start the count anew from here."""
+        """Restart the count here."""
         self.gap, self.since, self.failed = gap, solves, 0

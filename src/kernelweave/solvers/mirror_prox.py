@@ -36,7 +36,7 @@ class GameOptions:
     n: float  # number of rows, or the sum of their weights
     restarts: bool = True  # balance the two step lengths, restart from averages; False: published
     check: int = 10  # steps between two computations of the gap
-    refresh: int = 50  # steps after which squared norms are computed anew, against drift
+    refresh: int = 50  # steps after which squared norms are recomputed, against drift
     power_steps: int = 40  # of the power method for the largest eigenvalue
     restart: float = 0.5  # a restart follows when the gap of the average has fallen to this share
 
@@ -80,7 +80,7 @@ class Functions:
         return np.sqrt(self.squares)
 
     def refresh(self) -> None:
-        """Compute the squared norms anew; cancellation must not make them negative."""
+        """Recompute the squared norms; cancellation must not make them negative."""
         self.squares = np.maximum(np.einsum("jno,jno->j", self.dual_coef, self.values), 0.0)
 
     def moved(self, length: float, Z: Floats, products: Floats) -> Functions:

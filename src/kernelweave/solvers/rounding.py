@@ -24,7 +24,7 @@ _LEAST_ROOT = 1e-8  # of a diagonal entry, relative to the largest
 
 
 def unit(n_samples: int) -> float:
-    """Return the relative rounding error of a sum over so many rows."""
+    """Return the relative rounding error of a sum over a number of rows."""
     return EPSILON * (_UNITS + float(np.sqrt(n_samples)))
 
 

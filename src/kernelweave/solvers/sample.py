@@ -26,7 +26,7 @@ class SampleOptions:
     max_rows: int = 25_000
     share_on_demand: int = 8  # of kernels on demand, whose sample is stored
     max_stored: int = 6250
-    min_class_rows: int = 250  # rows of a class that are taken at least, where there are so many
+    min_class_rows: int = 250  # least number of rows taken of a class, where it has that many
     max_classes: int = 50  # distinct targets from which on these are quantities
     min_rows: int = 1000  # from which a sample is worth taking
     tol: float = 0.1  # relative gap, far below the error of a sample

@@ -194,7 +194,7 @@ class _Generation:
     def add(
         self, nodes: Sequence[Conjunction], values: Floats | None = None, most: int = -1
     ) -> int:
-        """Activate conjunctions that are new columns, at most so many; return how many."""
+        """Activate conjunctions with new columns, up to a limit; return their number."""
         if not nodes:
             return 0
         bits = self.keys.columns(nodes)

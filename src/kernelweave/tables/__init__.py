@@ -7,8 +7,9 @@ rows; `find_suspects` lists labels that look wrong, `make_review` asks a person 
 `fit_answers` learns from answers of several annotators.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from kernelweave._lazy import attach
 
 if TYPE_CHECKING:
     from .answers import fit_answers
@@ -60,47 +61,25 @@ __all__ = [
     "search_cost",
 ]
 
-_HOMES = {
-    "ColumnKind": "columns",
-    "Comparison": "comparing",
-    "Evaluation": "evaluation",
-    "METHODS": "methods",
-    "Problem": "problem",
-    "Search": "search",
-    "Settings": "methods",
-    "Table": "reading",
-    "TableClusters": "clustering",
-    "TableFit": "fitting",
-    "choose_method": "methods",
-    "cluster_table": "clustering",
-    "compare_table": "comparing",
-    "describe_columns": "columns",
-    "evaluate_table": "evaluating",
-    "explain_table": "explaining",
-    "find_suspects": "label_errors",
-    "fit_answers": "answers",
-    "fit_table": "fitting",
-    "make_model": "methods",
-    "make_problem": "problem",
-    "make_review": "reviewing",
-    "offer_kernels": "kernels",
-    "predict_pairs_table": "predicting",
-    "predict_table": "predicting",
-    "read_for": "predicting",
-    "read_pairs_table": "reading",
-    "read_table": "reading",
-    "search_cost": "search",
-}
-
-
-def __getattr__(name: str) -> Any:
-    """Import a name when it is first used: predictions need no reference models."""
-    if name not in _HOMES:
-        raise AttributeError(f"module 'kernelweave.tables' has no attribute {name!r}")
-    value = getattr(import_module(f".{_HOMES[name]}", __name__), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+# Imported when first used: predictions need no reference models.
+__getattr__, __dir__ = attach(
+    __name__,
+    {
+        "answers": "fit_answers",
+        "clustering": "TableClusters cluster_table",
+        "columns": "ColumnKind describe_columns",
+        "comparing": "Comparison compare_table",
+        "evaluating": "evaluate_table",
+        "evaluation": "Evaluation",
+        "explaining": "explain_table",
+        "fitting": "TableFit fit_table",
+        "kernels": "offer_kernels",
+        "label_errors": "find_suspects",
+        "methods": "METHODS Settings choose_method make_model",
+        "predicting": "predict_pairs_table predict_table read_for",
+        "problem": "Problem make_problem",
+        "reading": "Table read_pairs_table read_table",
+        "reviewing": "make_review",
+        "search": "Search search_cost",
+    },
+)

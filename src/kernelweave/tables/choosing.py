@@ -247,7 +247,7 @@ class Race:
         return out
 
     def _has_proba(self, model: Any) -> bool:
-        """Tell whether a model has probabilities of its own; those of weighted classes are not."""
+        """Return whether a model has probabilities; those of weighted classes do not count."""
         weighted = getattr(model, "class_weight", None) != self.settings.class_weight
         return hasattr(model, "predict_proba") and not weighted
 

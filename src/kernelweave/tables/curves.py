@@ -25,7 +25,7 @@ class Curve:
     Attributes
     ----------
     label : object
-        The class that is told from the rest.
+        The class that is compared with the rest.
     x, y : ndarray
         False and true positive rate; or recall and precision.
     thresholds : ndarray

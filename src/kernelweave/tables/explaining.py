@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.pipeline import Pipeline
 
+from kernelweave._summary import count
 from kernelweave._validation import pick_rows
 from kernelweave.banks.nystroem.build import even_rows
 from kernelweave.errors import DataError, InputError
@@ -74,8 +75,8 @@ def explain_table(
         )
     if background is None and len(frame) < _LEAST_ROWS:
         raise DataError(
-            f"The table has {len(frame)} rows, too few to be compared with each other; give the "
-            "table that the model was learned from with --background."
+            f"The table has {count(len(frame), 'row')}, too few to be compared with each other; "
+            "give the table that the model was learned from with --background."
         )
     named = isinstance(model, Pipeline) or hasattr(last_step(model), "feature_names_in_")
 

@@ -47,7 +47,7 @@ def describe_evaluation(found: Evaluation) -> list[str]:
     elif (bins := found.reliability) is not None and found.n_rows >= 2 * len(bins.counts):
         digits = 3 if f"{bins.error:.3f}" != f"{bins.tolerated:.3f}" else 5
         said = f"calibration error {bins.error:.{digits}f}"
-        chance = f"up to {bins.tolerated:.{digits}f} is chance on so many rows"
+        chance = f"up to {bins.tolerated:.{digits}f} is chance for this number of rows"
         if bins.error <= bins.tolerated:
             lines.append(f"Probabilities can be taken as they are: {said} ({chance}).")
         else:

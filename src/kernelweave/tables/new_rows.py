@@ -109,9 +109,10 @@ def model_rows(model: Any, rows: NewRows) -> Any:
     frame, names = rows.frame, getattr(model, "feature_names_in_", None)
     if names is not None:
         if lost := [name for name in names if name not in frame.columns]:
+            more = f" and {len(lost) - _SHOWN} more" if len(lost) > _SHOWN else ""
             raise DataError(
                 f"The table lacks the column{'s' if len(lost) > 1 else ''} "
-                f"{', '.join(map(repr, lost[:_SHOWN]))} that the model needs."
+                f"{', '.join(map(repr, lost[:_SHOWN]))}{more} that the model needs."
             )
         X: Any = frame[list(names)]
     else:
@@ -290,7 +291,7 @@ def _numbers(column: pd.Series[Any]) -> Floats:
 
 
 def class_codes(column: pd.Series[Any], classes: tuple[Any, ...]) -> Indices:
-    """Return positions of the classes of rows; an error names one that the model does not know."""
+    """Return positions of the classes of rows; an error names a class that is not in the model."""
     values = column.tolist()
     if all(isinstance(label, str) for label in classes):
         values = [value if isinstance(value, str) else str(value) for value in values]

@@ -50,7 +50,7 @@ def find_sources(model: Any, columns: list[str]) -> dict[str, tuple[str, ...]]:
 
 
 def _columns(kernel: Kernel, columns: list[str]) -> list[str] | None:
-    """Return the names of the columns of a kernel; None where they cannot be told."""
+    """Return the names of the columns of a kernel; None where they are unknown."""
     given = kernel.columns
     if isinstance(given, slice):
         return columns[given] if _is_positions(given) else None

@@ -34,9 +34,16 @@ def doubt_choice(choice: Choice) -> list[str]:
     """Return sentences on models that are better, and on a model that may have learned nothing."""
     lines, measure, first = [], choice.scoring.shows[0], choice.ranking[0]
     better = [other for other in choice.ranking[1:] if other.behind[0] < 0]
+    unsure = [other for other in better if not _is_sure(other)]
+    if len(unsure) < 2:
+        unsure = []  # one has a sentence as the others have
     for other in better:
-        where = "" if other.written else ", which kernelweave cannot write"
-        lines.append(f"Better here: {_beside(choice, other)}{where}.")
+        if other not in unsure:
+            said = _beside(choice, other) + _written(other)
+            lines.append(f"Better on rows left out: {said}.")
+    if unsure:
+        said = "; ".join(_named(choice, other) + _written(other) for other in unsure)
+        lines.append(f"Better on rows left out, but not significantly: {said}.")
     low = first.scores[measure] if choice.interval is None else choice.interval[0]
     if low <= choice.constant[measure]:  # of all scores that come first, larger is better
         lines.append(
@@ -48,15 +55,28 @@ def doubt_choice(choice: Choice) -> list[str]:
 
 def _beside(choice: Choice, other: Ranked) -> str:
     """Return another model with its score, and how sure the difference is."""
-    measure = choice.scoring.shows[0]
+    sure = "significantly" if _is_sure(other) else "but not significantly"
+    word = "worse" if other.behind[0] >= 0 else "better"
+    return f"{_named(choice, other)} ({sure} {word})"
+
+
+def _is_sure(other: Ranked) -> bool:
     gap, error = other.behind
-    sure = "significantly" if abs(gap) > _SURE * error else "but not significantly"
-    word = "worse" if gap >= 0 else "better"
+    return abs(gap) > _SURE * error
+
+
+def _written(other: Ranked) -> str:
+    return "" if other.written else ", which kernelweave cannot write"
+
+
+def _named(choice: Choice, other: Ranked) -> str:
+    """Return another model with its score."""
+    measure = choice.scoring.shows[0]
     value = show_score(measure, other.scores[measure])
     if other.chosen_score is not None:
         beside = show_score(measure, other.chosen_score)
         value += f" against {beside} on the same {other.rows} rows"
-    return f"{other.name}, {TITLES[measure]} {value} ({sure} {word})"
+    return f"{other.name}, {TITLES[measure]} {value}"
 
 
 def score_table(choice: Choice) -> tuple[list[str], list[list[str]]]:

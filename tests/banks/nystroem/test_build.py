@@ -64,6 +64,23 @@ def test_kernels_of_high_rank_are_told_without_a_search_of_landmarks(few, monkey
     assert make_feature_bank(kernels, X) is None
 
 
+def test_the_narrowest_of_several_widths_decides_on_their_rank(few, monkeypatch):
+    tried, trial = [], large.trial_rank
+
+    def count(kernel, *args):
+        tried.append(str(kernel))
+        return trial(kernel, *args)
+
+    monkeypatch.setattr(large, "trial_rank", count)
+    widths = [RBF(2.0, columns=[0]), RBF(1.0, columns=[0]), RBF(4.0, columns=[0])]
+    assert make_feature_bank([*widths, *KERNELS[1:]], table()) is not None
+    assert len(tried) == 3
+    assert {name.split(" on ")[0] for name in tried} == {"rbf(width=1)", "rbf(width=2)", "linear"}
+    tried.clear()
+    assert make_feature_bank([RBF(8.0), RBF(0.01)], table()) is None
+    assert tried == ["rbf(width=0.01)"]
+
+
 def test_many_columns_of_high_rank_keep_a_gram_matrix_while_that_is_bearable(few, monkeypatch):
     monkeypatch.setattr(large, "_MOST_FEATURES", 0.25)
     X = np.random.default_rng(5).normal(size=(300, 10))
@@ -119,3 +136,4 @@ def test_rows_from_which_kernels_are_computed_on_demand(kernels, n, expected):
     X = np.random.default_rng(0).normal(size=(n, 10))
     assert large.may_compute(kernels, X, "trace", "2GB") is expected
     assert not large.may_compute(kernels, X, "trace", "200MB")
+    assert not large.may_compute(kernels, X, "trace", "300MB", whole=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
@@ -32,12 +32,13 @@ from .landmarks import Landmarks, find_landmarks
 MANY_ROWS = 3000
 PASS_ROWS = 5000
 TOO_MANY_ROWS = 20_000
-# Between so many rows, kernels of high rank may be computed on demand; kernels without fused
-# tiles only where all kernels would be features, up to so many entries of all their Gram matrices.
+# Between these numbers of rows, kernels of high rank may be computed on demand; kernels without
+# fused tiles only where all would be features, up to this many entries of all Gram matrices.
 FIRST_ON_DEMAND = 6000
 ON_DEMAND_ROWS = 200_000
 _ON_DEMAND_ENTRIES = 5e9
 _ON_DEMAND_BYTES = 256e6  # limits below do not count all workspace of such fits
+_WHOLE_BYTES = 16.0  # per entry: three sums of kernels in single precision, and their blocks
 
 _MOST_FEATURES = 0.25  # features per row above which a Gram matrix is cheaper
 _ROUNDS = 3  # passes at most, each with further landmarks
@@ -69,7 +70,7 @@ def make_feature_bank(
     kernels = prepare_kernels(kernels, normalize)
     source = rows_of(kernels, X)
     n = source.n_samples
-    # Few rows tell of kernels of high rank, for which a search of landmarks is in vain.
+    # A few rows show which kernels have a high rank; no landmarks are searched for these.
     if (on_demand or n < TOO_MANY_ROWS) and _some_high_rank(kernels, source, tol):
         return None
     samples, landmarks = begin(kernels, source, tol)
@@ -120,11 +121,21 @@ def count_features(
 
 
 def may_compute(
-    kernels: Sequence[Kernel], X: Any, normalize: str | None, memory_limit: float | str | None
+    kernels: Sequence[Kernel],
+    X: Any,
+    normalize: str | None,
+    memory_limit: float | str | None,
+    *,
+    whole: bool = False,
 ) -> bool:
-    """Whether n is so large that kernels of high rank are better computed on demand."""
-    n = _num_samples(X)
-    if parse_bytes(memory_limit) < _ON_DEMAND_BYTES:
+    """Whether n is so large that kernels of high rank are better computed on demand.
+
+    With ``whole``, an inner solver holds sums of kernels over all rows, which must fit in memory.
+    """
+    n, limit = _num_samples(X), parse_bytes(memory_limit)
+    if limit < _ON_DEMAND_BYTES:
+        return False
+    if whole and (n >= TOO_MANY_ROWS or _ON_DEMAND_BYTES + _WHOLE_BYTES * float(n) ** 2 > limit):
         return False
     first = min(FIRST_ON_DEMAND, TOO_MANY_ROWS)
     if not first <= n <= ON_DEMAND_ROWS or is_parted(X) or _all_grams(kernels, X, normalize):
@@ -139,8 +150,22 @@ def _some_high_rank(kernels: Sequence[Kernel], source: RowSource, tol: float) ->
     """Whether the rank of some kernel exceeds the number of landmarks on a few rows already."""
     some = source.take(even_rows(source.n_samples, 2 * _MOST_LANDMARKS))
     every = np.arange(some.n_samples)
-    wide = sorted(range(len(kernels)), key=lambda j: -_width(some[j]))  # most likely first
+    wide = sorted(_narrowest(kernels), key=lambda j: -_width(some[j]))  # most likely first
     return any(trial_rank(kernels[j], some[j], every, 1e-4 * tol) is None for j in wide)
+
+
+def _narrowest(kernels: Sequence[Kernel]) -> list[int]:
+    """Return the positions of the kernels, of several widths on the same rows the smallest alone.
+
+    The rank of a Gaussian or Laplacian falls as its width grows.
+    """
+    found: dict[Hashable, tuple[float, int]] = {}
+    for j, kernel in enumerate(kernels):
+        decay = kernel.decay
+        key = j if decay is None else (decay.distance, kernel.view)
+        width = 0.0 if decay is None else decay.width
+        found[key] = min(found.get(key, (width, j)), (width, j))
+    return [j for _, j in found.values()]
 
 
 def _width(rows: Rows) -> int:
