@@ -148,9 +148,10 @@ def test_several_classes_and_targets():
     assert both.loo_values_.shape == (N, 2)
 
 
-def test_errors_of_rare_classes_count_more_but_probabilities_stay():
-    rare = PRICE > np.quantile(PRICE, 0.93)
-    weights = {False: 1.0, True: np.sqrt((~rare).sum() / rare.sum())}
+@pytest.mark.parametrize(("share", "power"), [(0.07, 0.5), (0.015, 1.0)])
+def test_errors_of_rare_classes_count_more_but_probabilities_stay(share, power):
+    rare = PRICE > np.quantile(PRICE, 1.0 - share)
+    weights = {False: 1.0, True: ((~rare).sum() / rare.sum()) ** power}
     auto = MetricKernelClassifier().fit(FRAME, rare)
     given = MetricKernelClassifier(class_weight=weights).fit(FRAME, rare)
     np.testing.assert_allclose(auto.loo_values_, given.loo_values_, atol=1e-12)

@@ -16,7 +16,7 @@ def kernel(A, B):
 def test_all_rows_as_landmarks_give_the_exact_ridge():
     K = kernel(X, X)
     exact = solve_ridge(K.copy(), 0.3, Y, WEIGHT)
-    found = solve_nystroem(
+    found, _ = solve_nystroem(
         lambda a, b: K[np.ix_(a, b)], Y, WEIGHT, np.arange(40), 40, np.array([0.3])
     )
     np.testing.assert_allclose(found.loo_residuals, exact.loo_residuals, atol=1e-9)
@@ -30,7 +30,9 @@ def test_nystroem_leave_one_out_residuals_are_those_of_refits():
     marks, triangle = choose_landmarks(lambda a, b: K[np.ix_(a, b)], np.arange(40), 12)
     np.testing.assert_allclose(triangle @ triangle.T, K[np.ix_(marks, marks)], atol=1e-12)
     options = (np.arange(40), 12, np.array([0.2]))
-    found = solve_nystroem(lambda a, b: K[np.ix_(a, b)], Y, WEIGHT, *options)
+    found, half = solve_nystroem(lambda a, b: K[np.ix_(a, b)], Y, WEIGHT, *options)
+    fewer = solve_nystroem(lambda a, b: K[np.ix_(a, b)], Y, WEIGHT, marks[:6], 6, options[-1])[0]
+    np.testing.assert_allclose(half(), fewer.loo_error, rtol=1e-9)
     Z = np.linalg.solve(triangle, K[marks]).T
     for i in (0, 11):
         rest = np.delete(np.arange(40), i)

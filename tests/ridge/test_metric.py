@@ -97,7 +97,8 @@ def test_the_metric_is_scaled_and_tied():
 def test_many_outputs_are_mixed_without_bias():
     outputs = RANDOM.normal(size=(40, 12))
     options = MetricOptions(n_steps=0)
-    (step,) = learn_metric(X, outputs, np.ones(40), np.arange(4), options, None)
+    random = np.random.RandomState(0)
+    (step,) = learn_metric(X, outputs, np.ones(40), np.arange(4), options, random)
     slopes = gradients(X, X, step.metric, step.widths, step.share, step.solution.dual_coef)
     exact = np.einsum("oij,oik->jk", slopes, slopes) / 40
     draws = [
@@ -106,6 +107,22 @@ def test_many_outputs_are_mixed_without_bias():
     ]
     error = np.std(draws, axis=0) / np.sqrt(200)
     assert (np.abs(np.mean(draws, axis=0) - exact) <= 5 * error + 1e-12).all()
+
+
+def test_distances_of_the_search_give_the_same_gradients():
+    metric = Metric(np.array([1.0, 0.5, 2.0, 0.1]), np.diag([1.0, 0.3, 1.5, 1.0]))
+    search = _Search(X, X[:, :1], np.ones(40), metric, MetricOptions())
+    step = search.run(Setting(1, 2, 1))
+    arguments = (X, X, metric, step.widths, step.share, step.solution.dual_coef)
+    known = gradients(*arguments, search.distances())
+    np.testing.assert_array_equal(known, gradients(*arguments))
+
+
+def test_grids_of_one_value_are_solved():
+    options = MetricOptions(n_steps=1, shares=(0.5,), widths=(2.5,), ridges=(0.1,))
+    random = np.random.RandomState(0)
+    steps = learn_metric(X, X[:, :1], np.ones(40), np.arange(4), options, random)
+    assert [(step.width, step.ridge, step.n_solves) for step in steps] == [(2.5, 0.1, 1)] * 2
 
 
 def test_the_search_finds_the_best_setting_of_the_grid():

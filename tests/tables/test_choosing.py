@@ -177,3 +177,18 @@ def test_a_race_ends_when_one_candidate_is_left():
     assert fit.choice.name == "learned metric"
     assert fit.choice.ranking[0].rows < 1000
     assert not any(step.startswith("fold 2") for step in heard)
+
+
+def test_metrics_of_later_folds_search_among_the_values_of_earlier_ones():
+    problem = make_problem(TABLE.assign(y=np.sin(X[:, 0]) + X[:, 1] * X[:, 2]), "y")
+    scoring = choose_scoring(problem.y.to_numpy(), True, "auto", False)
+    folds = make_folds(problem, 3, 0)
+    race = Race(problem, [METRIC, SVM], scoring, Settings(), folds, silent, "learned metric")
+    race.run()
+    entry = race.entries[0]
+    (s,) = entry.values
+    assert set(entry.setting(s)) == {"widths", "ridges"}
+    assert len(entry.setting(s)["ridges"]) < len(MetricKernelRegressor().ridges)
+    model = METRIC.make(entry.setting(s), race._task(METRIC, 1)[0])
+    assert model.ridges == entry.setting(s)["ridges"]
+    assert decide(race).members[0].setting == {}  # all rows may need other values

@@ -104,3 +104,21 @@ def test_predictions_of_numbers_beside_the_truth():
     found = chosen_predictions(choice, problem)
     np.testing.assert_array_equal(found.y, [3.0, 1.0])
     np.testing.assert_array_equal(found.predicted, [2.5, 1.5])
+
+
+@pytest.mark.parametrize(("n_rare", "names"), [(20, [METRIC, LINEAR]), (120, [METRIC])])
+def test_a_rare_class_gets_the_mean_of_metric_and_linear_model(n_rare, names):
+    rare = np.arange(N) % (N // n_rare) == 0
+    problem = make_problem(pd.DataFrame({"x": Y, "y": np.where(rare, "yes", "no")}), "y")
+    scoring = choose_scoring(rare.astype(int), False, "auto", False)
+    race = Race(problem, CANDIDATES, scoring, Settings(), make_folds(problem, 3, 0), silent)
+    scores = [rare + error for error in (ERRORS[0], ERRORS[0], ERRORS[2] + 0.3 * ERRORS[0])]
+    shares = [1 / (1 + np.exp(-values)) for values in scores]
+    for entry, share in zip(race.entries, shares, strict=True):
+        entry.values, entry.has_proba = {0: np.column_stack([1 - share, share])}, True
+    choice = decide(race)
+    assert [member.candidate for member in choice.members[:2]][: len(names)] == names
+    if len(names) == 2:
+        assert [member.weight for member in choice.members] == [0.5, 0.5]
+        expected = (shares[0] + shares[1]) / 2
+        np.testing.assert_allclose(choice.predicted[:, 1], expected, atol=1e-12)

@@ -29,7 +29,7 @@ from .pair_base import PairEmbedding, neighbour_laplacian
 class LowRankOptions:
     """Constants of the augmented Lagrangian method; chosen by hand on 150 and 1000 rows."""
 
-    first_steps: int = 100  # of L-BFGS in the first round; doubled where the dual is far from feasible
+    first_steps: int = 100  # of L-BFGS in a round; doubled while the dual is far from feasible
     most_steps: int = 3000  # of L-BFGS in a round
     memory: int = 20  # pairs of vectors that L-BFGS keeps
     growth: float = 2.0  # of the penalty, where the violation does not shrink enough

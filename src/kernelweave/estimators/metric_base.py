@@ -30,8 +30,14 @@ from kernelweave._validation import (
 from kernelweave.errors import InputError, warn
 from kernelweave.kernels.encoding import TableEncoding
 from kernelweave.kernels.metric import MetricLaplacian
-from kernelweave.ridge.all_rows import CANDIDATES, RowLimits, fit_all_rows, fit_parts
-from kernelweave.ridge.metric import MetricOptions, gradient_outer_product
+from kernelweave.ridge.all_rows import (
+    CANDIDATES,
+    LANDMARKS,
+    RowLimits,
+    fit_all_rows,
+    fit_parts,
+)
+from kernelweave.ridge.metric import MetricOptions
 from kernelweave.ridge.metric_family import ChosenStep, choose_step, read_grids
 
 from .metric_intervals import LeftOutRows
@@ -76,8 +82,9 @@ class BaseMetricKernel(LeftOutRows, NotebookSummary, BaseEstimator):
         Rows up to which the function is fitted to all rows by conjugate gradients on the full
         kernel, in single precision; beyond, or where `memory_limit` does not hold the kernel,
         Nystroem landmarks stand for the rows.
-    n_landmarks : int
-        Number of landmarks.
+    n_landmarks : int or "auto"
+        Number of landmarks. "auto": 1000, doubled up to 4000 while the leave-one-out error with all
+        of them is more than 0.002 below that with half; tables with many levels need more.
     random_state : int, RandomState or None
         Draws rows and landmarks where there are more than `max_exact`.
     verbose : int
@@ -95,7 +102,7 @@ class BaseMetricKernel(LeftOutRows, NotebookSummary, BaseEstimator):
     metric_rows: int = 1500
     max_exact: int = 2000
     max_full: int = 20000
-    n_landmarks: int = 1000
+    n_landmarks: int | str = "auto"
     memory_limit: float | str | None = None
     n_jobs: int | None = None
     random_state: Any = 0
@@ -146,7 +153,7 @@ class BaseMetricKernel(LeftOutRows, NotebookSummary, BaseEstimator):
         "metric_rows": [Interval(Integral, _LEAST_ROWS, None, closed="left")],
         "max_exact": [Interval(Integral, 0, None, closed="left")],
         "max_full": [Interval(Integral, 0, None, closed="left")],
-        "n_landmarks": [Interval(Integral, 1, None, closed="left")],
+        "n_landmarks": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
         "memory_limit": [Interval(Real, 0, None, closed="neither"), str, None],
         "n_jobs": N_JOBS,
         "random_state": ["random_state"],
@@ -160,10 +167,12 @@ class BaseMetricKernel(LeftOutRows, NotebookSummary, BaseEstimator):
     def _fit(self, X: Any, targets: Targets) -> Floats:
         """Learn encoding, metric and function; return leave-one-out values of all outputs."""
         options = self._options()
+        auto = isinstance(self.n_landmarks, str)
+        landmarks = LANDMARKS if auto else (int(self.n_landmarks), int(self.n_landmarks))
         limits = RowLimits(
             self.max_exact,
             self.max_full,
-            self.n_landmarks,
+            landmarks,
             self.metric_rows,
             parse_bytes(self.memory_limit),
         )
@@ -186,7 +195,7 @@ class BaseMetricKernel(LeftOutRows, NotebookSummary, BaseEstimator):
             if self.solver_ != "cholesky" and self.metric_rows < len(used):
                 part = np.sort(random.choice(len(used), self.metric_rows, replace=False))
             if is_parted(X):
-                n_more = min(len(used), CANDIDATES * self.n_landmarks)
+                n_more = min(len(used), CANDIDATES * landmarks[0])
                 places = np.union1d(part, random.choice(len(used), n_more, replace=False))
                 sample, part = used[places], np.searchsorted(places, part)
             table, known = (X.take(sample), sample) if is_parted(X) else (X, np.arange(len(Y)))
@@ -197,16 +206,15 @@ class BaseMetricKernel(LeftOutRows, NotebookSummary, BaseEstimator):
             learned = (rows[part], Y[sample[part]], weight[sample[part]])
             chosen = choose_step(*learned, groups, options, self.select, random, lambda _: report())
             self._keep_metric(encoding, chosen)
-            F = gradient_outer_product(learned[0], learned[2], chosen.step, random)
-            self.column_weights_ = _column_weights(encoding, np.diag(F))
+            squares = np.diag(chosen.step.outer_product)
+            self.column_weights_ = _column_weights(encoding, squares)
             if is_parted(X):
-                found = fit_parts(X, sample, rows, self.kernel_, Y, weight, self.n_landmarks)
+                found = fit_parts(X, sample, rows, self.kernel_, Y, weight, landmarks[0])
                 support, residuals = np.searchsorted(sample, found.support), found.residuals[used]
             else:
                 data = (rows, Y[used], weight[used])
-                found = fit_all_rows(
-                    self.solver_, chosen.step, self.kernel_, *data, self.n_landmarks, random
-                )
+                marks = limits.affordable_landmarks(len(used), Y.shape[1])
+                found = fit_all_rows(self.solver_, chosen.step, self.kernel_, *data, marks, random)
                 support, residuals = found.support, found.residuals
         self.ridge_, self.loo_error_, self.trace_left_out_ = (
             found.ridge,
@@ -243,7 +251,7 @@ class BaseMetricKernel(LeftOutRows, NotebookSummary, BaseEstimator):
         self.share_, self.widths_ = step.share, step.widths
         self.step_ = chosen.index
         self.encoded_names_ = [column.name for column in encoding.columns]
-        names = ("loo_error", "ridge", "share", "widths", "n_solves")
+        names = ("loo_error", "ridge", "share", "width", "widths", "n_solves")
         self.steps_ = [{name: getattr(s, name) for name in names} for s in steps]
         self.cv_error_ = float("nan")
         if self.select == "cv":

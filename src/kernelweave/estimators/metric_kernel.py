@@ -22,6 +22,7 @@ from .targets import DecidedClasses, Targets, class_targets, real_targets
 from .terms import KernelTerms
 
 _RARE = 0.1  # share of the rows below which a class is rare
+_VERY_RARE = 0.025  # below which its errors count as much as those of the other class
 _CALIBRATION = 1e4  # inverse penalty of the logistic regression on leave-one-out values
 
 
@@ -131,8 +132,8 @@ class MetricKernelClassifier(
         Ridges to choose from, for targets of plus and minus one.
     class_weight : dict, "balanced", "auto" or None
         Weights of the classes. "auto": where the rarer of two classes has less than a tenth of the
-        rows, its squared errors count more, by the root of the ratio; probabilities still refer to
-        classes as frequent as in the data.
+        rows, its squared errors count more, by the root of the ratio, and by the ratio below 2.5 %;
+        probabilities still refer to classes as frequent as in the data.
     margins : array of shape (n_left_out,), or None
         For `predict_set`: the largest log-probability of another class less that of the true one,
         of rows that models with metrics of their own left out; `kernelweave fit` sets it. None:
@@ -220,7 +221,8 @@ class MetricKernelClassifier(
         counts = np.array([targets.cost[~rare].sum(), targets.cost[rare].sum()])
         if not counts.min() < _RARE * counts.sum():
             return targets
-        factors = np.sqrt(counts.max() / counts)
+        power = 1.0 if counts.min() < _VERY_RARE * counts.sum() else 0.5
+        factors = (counts.max() / counts) ** power
         return replace(targets, cost=targets.cost * factors[rare.astype(int)][:, None])
 
     def _calibrate(self, values: Floats, targets: Targets) -> None:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+import narwhals as nw
 import numpy as np
 from sklearn.base import is_classifier
 from sklearn.pipeline import Pipeline
@@ -85,7 +86,9 @@ def through_steps(model: Any, game: Game) -> tuple[Game, bool]:
         return game, True
     steps = model[:-1]
     rows, background = steps.transform(game.rows), steps.transform(game.background)
-    depends = _dependences(steps, game)
+    depends = _known_dependences(steps, game, rows)
+    if depends is None:
+        depends = _dependences(steps, game)
     if (depends.sum(axis=1) <= 1).all():
         columns = [tuple(np.flatnonzero(depends[:, p]).tolist()) for p in range(len(game.players))]
         players = Players(game.players.names, tuple(columns))
@@ -96,6 +99,15 @@ def through_steps(model: Any, game: Game) -> tuple[Game, bool]:
         names = [f"derived {j}" for j in range(rows.shape[1])]
     players = Players(tuple(names), tuple((j,) for j in range(len(names))))
     return replace(game, rows=rows, background=background, players=players), False
+
+
+def _known_dependences(steps: Pipeline, game: Game, derived: Any) -> Bools | None:
+    """Return `_dependences` where every step makes each column of the one of its name."""
+    if not all(getattr(step, "_one_to_one", False) for step in steps):
+        return None
+    before, after = (list(nw.from_native(part).columns) for part in (game.rows, derived))
+    owner = game.players.owner(len(before))[[before.index(name) for name in after]]
+    return np.asarray(owner[:, None] == np.arange(len(game.players)))
 
 
 def _dependences(steps: Pipeline, game: Game) -> Bools:

@@ -9,7 +9,7 @@ from numbers import Integral
 from typing import Any
 
 import numpy as np
-from scipy import stats
+from scipy.special import stdtrit
 from sklearn.base import is_classifier, is_regressor
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import check_scoring
@@ -240,7 +240,7 @@ def _score(name: str, folds: Floats, ratio: float) -> Score:
         folds = -folds
     k = len(folds)
     spread = float(folds.std(ddof=1)) * np.sqrt(1.0 / k + ratio)
-    half = float(stats.t.ppf(0.5 + 0.5 * _LEVEL, k - 1)) * spread
+    half = float(stdtrit(k - 1, 0.5 + 0.5 * _LEVEL)) * spread
     if np.ptp(folds) == 0:
         return Score(name, folds, np.nan, np.nan)
     _, least, most, _ = _MEASURES.get(name, _OTHER)

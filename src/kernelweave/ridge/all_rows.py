@@ -24,6 +24,8 @@ from .parts import Marks, PartedFeatures
 
 _MATRICES = 4  # of n x n numbers that an exact fit holds at once
 CANDIDATES = 4  # rows among which landmarks are chosen, in multiples of their number
+LANDMARKS = (1000, 4000)  # numbers of landmarks to start with and to end at, where not given
+_WORTH = 0.002  # fall of the relative error from half of the landmarks to all that asks for more
 _RIDGES = np.geomspace(1e-4, 10.0, 11)  # of Nystroem features; chosen again on all rows
 _FULL_RIDGES = np.geomspace(1e-3, 10.0, 9)  # of conjugate gradients, which are slow below
 
@@ -32,10 +34,10 @@ _FULL_RIDGES = np.geomspace(1e-3, 10.0, 9)  # of conjugate gradients, which are 
 class RowLimits:
     """Which solver is used for how many rows."""
 
-    # max_exact, max_full, n_landmarks, metric_rows: as in `MetricKernelRegressor`
+    # max_exact, max_full, metric_rows: as in `MetricKernelRegressor`
     max_exact: int
     max_full: int
-    n_landmarks: int
+    landmarks: tuple[int, int]  # least and largest number
     metric_rows: int
     memory: float  # limit in bytes
 
@@ -44,7 +46,7 @@ class RowLimits:
 
         The rows of a parted table stay where they are, and only landmarks are held here.
         """
-        marks = min(self.n_landmarks, n)
+        marks = min(self.landmarks[0], n)
         exact = n <= self.max_exact
         part = n if exact else min(n, self.metric_rows)
         self._require(f"{_MATRICES} matrices of {part} rows", _MATRICES * 8.0 * part * part)
@@ -62,6 +64,13 @@ class RowLimits:
         need += 16.0 * len(_RIDGES) * n * n_outputs if parted else 0.0
         self._require(f"{marks} features of {n} rows", need)
         return "nystroem"
+
+    def affordable_landmarks(self, n: int, n_outputs: int) -> tuple[int, int]:
+        """Return the least number of landmarks, and the largest one that the memory holds."""
+        least, most = self.landmarks
+        while most > least and nystroem_bytes(n, most, n_outputs, len(_RIDGES)) > self.memory:
+            most //= 2
+        return least, max(least, most)
 
     def _require(self, what: str, need: float) -> None:
         if need > self.memory:
@@ -94,10 +103,13 @@ def fit_all_rows(
     rows: Floats,
     Y: Floats,
     weight: Floats,
-    n_landmarks: int,
+    landmarks: tuple[int, int],
     random: np.random.RandomState,
 ) -> RidgeFunction:
-    """Fit the function to all encoded rows with the kernel of a step."""
+    """Fit the function to all encoded rows with the kernel of a step.
+
+    The number of landmarks is doubled, within limits, while it pays.
+    """
     n = len(rows)
     if solver == "cholesky":
         found = step.solution
@@ -107,12 +119,19 @@ def fit_all_rows(
     def block(a: Indices, b: Indices) -> Floats:
         return kernel.block(rows[a], rows[b])
 
-    candidates = np.sort(random.choice(n, min(n, CANDIDATES * n_landmarks), replace=False))
+    def draw(n_landmarks: int) -> Indices:
+        return np.sort(random.choice(n, min(n, CANDIDATES * n_landmarks), replace=False))
+
+    least, most = landmarks
     if solver == "nystroem":
-        marks = solve_nystroem(block, Y, weight, candidates, n_landmarks, _RIDGES)
+        marks, half = solve_nystroem(block, Y, weight, draw(least), least, _RIDGES)
+        while 2 * least <= most and marks.loo_error < half() - _WORTH:
+            least *= 2
+            del marks, half  # before the features of more landmarks
+            marks, half = solve_nystroem(block, Y, weight, draw(least), least, _RIDGES)
         parts = (marks.dual_coef, marks.intercept, marks.loo_residuals)
         return RidgeFunction(marks.landmarks, *parts, marks.ridge, marks.loo_error, marks.left_out)
-    features = nystroem_features(block, n, candidates, n_landmarks)[2]
+    features = nystroem_features(block, n, draw(least), least)[2]
     folds = stratified_folds(Y, random)
     K = UpperKernel.compute(block, n)
     full = solve_full(K, features, Y, weight, _FULL_RIDGES, folds)

@@ -169,10 +169,19 @@ def solve_nystroem(
     candidates: Indices,
     n_landmarks: int,
     ridges: Floats,
-) -> LandmarkRidge:
-    """Fit ridge regression to all rows on the Nystroem features of landmarks."""
+) -> tuple[LandmarkRidge, Callable[[], float]]:
+    """Fit ridge regression to all rows on the Nystroem features of landmarks.
+
+    Returns the model, and a function that returns the leave-one-out error with the first half of
+    the landmarks, whose features are the first half of the features.
+    """
     landmarks, triangle, Z = nystroem_features(block, len(Y), candidates, n_landmarks)
-    return solve_features(HeldFeatures(Z), Y, weight, landmarks, triangle, ridges)
+
+    def solve(k: int) -> LandmarkRidge:
+        features = HeldFeatures(Z[:, :k])
+        return solve_features(features, Y, weight, landmarks[:k], triangle[:k, :k], ridges)
+
+    return solve(len(landmarks)), lambda: solve(max(1, len(landmarks) // 2)).loo_error
 
 
 def solve_features(

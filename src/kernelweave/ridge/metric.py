@@ -18,8 +18,8 @@ prediction, Technometrics 16 (leave-one-out residuals in closed form).
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -105,6 +105,7 @@ class MetricStep:
 
     metric: Metric
     widths: tuple[float, float]  # widths L1 and L2
+    width: float  # both in medians of the distances
     # ridge, share: the ridge, and the share h of the product Laplacian
     ridge: float
     share: float
@@ -112,6 +113,8 @@ class MetricStep:
     # Weighted mean squared leave-one-out residual, relative to the variance of the targets.
     loo_error: float
     n_solves: int  # factorisations that the search took
+    # (n_columns, n_columns): mean outer product of the gradients
+    outer_product: Floats = field(default_factory=lambda: np.empty((0, 0)))
 
     def values(self, train: Floats, rows: Floats) -> Floats:
         """Return the function at encoded rows; `train` are those that it was fitted to."""
@@ -141,23 +144,28 @@ class _Search:
         Both are symmetric: the first kind is above the diagonal of one matrix, the second below.
         """
         n = len(self.X)
-        rows: Indices = np.arange(n)
-        if n > _WIDTH_ROWS:
-            rows = np.linspace(0, n - 1, _WIDTH_SAMPLE).astype(np.intp)
+        below = np.tri(n, k=-1, dtype=bool)
+        rows = np.linspace(0, n - 1, _WIDTH_SAMPLE).astype(np.intp)
         off = np.ones((len(rows), n), dtype=bool)
         off[np.arange(len(rows)), rows] = False
 
         def typical(D: Floats) -> float:
             """Return the median distance of pairs of rows; the mean where the median is zero."""
-            pairs = (D if len(rows) == n else D[rows])[off]
+            pairs = D[rows][off] if n > _WIDTH_ROWS else D[below]
             mean = float(pairs.mean())
             return float(np.median(pairs, overwrite_input=True)) or mean
 
         D1, D2 = self.metric.distances(self.X, self.X)
         scales = typical(D1), typical(D2)
-        below = np.tri(n, k=-1, dtype=bool)
-        np.copyto(D1, D2.T, where=below)
+        np.copyto(D1, D2, where=below)
         return D1, below, scales
+
+    def distances(self) -> Iterator[Floats]:
+        """Return the distances of both kinds, one after the other."""
+        self._exponentials = None
+        D, below, _ = self._pairs
+        yield np.where(below, D.T, D)
+        yield np.where(below, D, D.T)
 
     @property
     def scales(self) -> tuple[float, float]:
@@ -206,6 +214,7 @@ class _Search:
     def run(self, start: Setting) -> MetricStep | None:
         """Walk from a setting to one that no neighbour improves on."""
         options, here = self.options, start
+        self.error(here)  # it may have no neighbour
         limits = Setting(len(options.widths), len(options.ridges), len(options.shares))
         moved = True
         while moved:
@@ -223,6 +232,7 @@ class _Search:
         return MetricStep(
             self.metric,
             self.widths(setting),
+            options.widths[setting.width],
             options.ridges[setting.ridge],
             self._share(setting),
             solution,
@@ -259,31 +269,43 @@ def _exponential(D: Floats, width: float, factor: float) -> Floats:
 
 
 def gradients(
-    A: Floats, B: Floats, metric: Metric, widths: tuple[float, float], share: float, coef: Floats
+    A: Floats,
+    B: Floats,
+    metric: Metric,
+    widths: tuple[float, float],
+    share: float,
+    coef: Floats,
+    distances: Iterator[Floats] | None = None,
 ) -> Floats:
     """Return gradients, (n_outputs, n_rows of A, n_columns), of ``sum_m coef[m] k(x, B[m])``.
 
     A Laplacian has a cone at its centre, whose one-sided slopes cancel: there, and on ties of a
-    column, the gradient counts as zero.
+    column, the gradient counts as zero. ``distances`` gives those of both kinds, one after the
+    other, where they are known; they are overwritten.
     """
-    (D1, D2), (L1, L2) = metric.distances(A, B), widths
-    S1 = _exponential(D1, L1, share / L1)
-    far = D2 > _CONE * L2
-    S2 = _exponential(D2.copy(), L2, (1.0 - share) / L2)
-    np.divide(S2, D2, out=S2, where=far)
-    S2[~far] = 0.0
-    del D2, far  # two matrices and two products with them remain
+    (L1, L2), both = widths, distances or iter(metric.distances(A, B))
+    S = _exponential(next(both), L1, share / L1)
+    out = np.stack([-metric.weights * _core.signed_sums(A, B, S * a) for a in coef.T])
+    del S
+    D = next(both)
+    far = D > _CONE * L2
+    S = _exponential(D.copy(), L2, (1.0 - share) / L2)
+    np.divide(S, D, out=S, where=far)
+    S[~far] = 0.0
+    del D, far
     M = metric.root @ metric.root
-    out = np.empty((coef.shape[1], *A.shape))
-    for o, a in enumerate(coef.T):
-        weighted = S2 * a
-        euclidean = weighted.sum(axis=1)[:, None] * A - weighted @ B
-        out[o] = -metric.weights * _core.signed_sums(A, B, S1 * a) - euclidean @ M
+    for slopes, a in zip(out, coef.T, strict=True):
+        weighted = S * a
+        slopes -= (weighted.sum(axis=1)[:, None] * A - weighted @ B) @ M
     return out
 
 
 def gradient_outer_product(
-    X: Floats, weight: Floats, step: MetricStep, random: np.random.RandomState
+    X: Floats,
+    weight: Floats,
+    step: MetricStep,
+    random: np.random.RandomState,
+    distances: Iterator[Floats] | None = None,
 ) -> Floats:
     """Return the weighted mean of the outer products of the gradients at the rows.
 
@@ -293,7 +315,7 @@ def gradient_outer_product(
     if coef.shape[1] > _MOST_OUTPUTS:
         signs = random.choice([-1.0, 1.0], size=(coef.shape[1], _MOST_OUTPUTS))
         coef = coef @ signs / np.sqrt(_MOST_OUTPUTS)
-    slopes = gradients(X, X, step.metric, step.widths, step.share, coef)
+    slopes = gradients(X, X, step.metric, step.widths, step.share, coef, distances)
     F = sum(g.T @ (weight[:, None] * g) for g in slopes)
     return np.asarray(F / weight.sum())
 
@@ -353,13 +375,13 @@ def learn_metric(
         step = search.run(start)
         if step is None or search.best is None:
             break
-        steps.append(step)
+        start = search.best[0]
+        F = gradient_outer_product(X, weight, step, random, search.distances())
+        del search  # before the matrices of the next one
+        steps.append(replace(step, outer_product=F))
         if callback is not None:
             callback(step)
         if k < options.n_steps:
-            start = search.best[0]
-            del search  # its matrices are not needed beside those of the gradients
-            F = gradient_outer_product(X, weight, step, random)
             metric = metric_of(F, groups, options.shrink)
     return steps
 

@@ -26,7 +26,7 @@ from .methods import EPSILON, METHODS, Settings, make_model
 from .problem import Problem
 
 _RARE = 0.25  # share of the smallest class below which hinge losses are balanced
-_VERY_RARE = 0.1  # below which the learned metric is, too; chosen on seven development tables
+VERY_RARE = 0.1  # below which the learned metric is, too; chosen on seven development tables
 _START = (0.1, 1.0, 10.0)  # values of C that are tried first for a method that is asked for
 
 
@@ -83,18 +83,28 @@ class Candidate:
     form: str = "frame"  # form of the rows that it takes; see `make_preparer`
     # Whether the model is written as it is, without a scale of the target or a calibration.
     plain: bool = False
+    # Returns grids of which a fitted model used these values: models of later folds choose within
+    # them. The model that is written searches anew, since more rows may need other values.
+    chosen: Callable[[Any], dict[str, set[float]]] = lambda model: {}
 
 
 def _metric(setting: dict[str, Any], task: Task) -> Any:
     # One share of the two kernels is as accurate as a choice among three, in less time.
-    options: dict[str, Any] = {"shares": (0.5,), "random_state": task.settings.seed}
+    options: dict[str, Any] = {"shares": (0.5,), "random_state": task.settings.seed, **setting}
     if task.problem.columns("text"):
         options["columns"] = task.problem.columns("number", "date", "category")
     if task.problem.regression:
         return MetricKernelRegressor(**options)
-    rare = task.least_share < _VERY_RARE
+    rare = task.least_share < VERY_RARE
     weight = task.settings.class_weight or ("balanced" if rare else None)
     return MetricKernelClassifier(class_weight=weight, **options)
+
+
+def _metric_grids(model: Any) -> dict[str, set[float]]:
+    return {
+        "widths": {step["width"] for step in model.steps_},
+        "ridges": {step["ridge"] for step in model.steps_},
+    }
 
 
 def _beside_words(kernel: Callable[[TableEncoding], Kernel], task: Task) -> dict[str, Any]:
@@ -191,7 +201,7 @@ SVM = Candidate(
     lambda n, k: 0.02 + 1e-7 * n**2 * k,
     max_rows=5000,
 )
-METRIC = Candidate("learned metric", lambda p: [{}], _metric, _metric_seconds)
+METRIC = Candidate("learned metric", lambda p: [{}], _metric, _metric_seconds, chosen=_metric_grids)
 MKL = Candidate(
     METHODS["mkl"].title,
     _costs(0.3, 3.0),

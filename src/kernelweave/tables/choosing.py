@@ -63,12 +63,24 @@ class Entry:
     tried: dict[int, float] = field(
         default_factory=dict
     )  # by setting: mean loss on the first folds
+    grids: dict[int, dict[str, set[float]]] = field(default_factory=dict)  # that models used
     has_proba: bool = False
     active: bool = True
 
     @property
     def name(self) -> str:
         return self.candidate.name
+
+    def setting(self, s: int) -> dict[str, Any]:
+        """Return the options of a setting, with the grids that models so far used."""
+        grids = {name: tuple(sorted(used)) for name, used in self.grids.get(s, {}).items()}
+        return self.settings[s][0] | grids
+
+    def note_grids(self, s: int, model: Any) -> None:
+        """Keep which values of its grids a model used."""
+        grids = self.grids.setdefault(s, {})
+        for name, used in self.candidate.chosen(model).items():
+            grids[name] = grids.get(name, set()) | used
 
 
 @dataclass(frozen=True)
@@ -190,6 +202,7 @@ class Race:
             task, new = self._task(entry.candidate, k)
             for group in _sharing(entry, wanted):
                 for s, model in self._fit_group(entry, group, task):
+                    entry.note_grids(s, model)
                     entry.has_proba = self._has_proba(model)
                     self._keep(entry, s, self.folds[k][1], self._outputs(model, new))
 
@@ -207,7 +220,7 @@ class Race:
 
     def _fit_group(self, entry: Entry, group: list[int], task: Task) -> Iterator[tuple[int, Any]]:
         """Fit settings that differ in C only; fits share kernels and start from each other."""
-        setting, offset = entry.settings[group[0]]
+        setting, offset = entry.setting(group[0]), entry.settings[group[0]][1]
         y = task.problem.y if offset is None else np.log(task.problem.y + offset)
         model = entry.candidate.make(setting, task)
         if len(group) == 1:

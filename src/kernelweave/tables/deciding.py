@@ -10,7 +10,8 @@ from kernelweave._types import Floats
 from kernelweave.estimators.combination import undo_logarithm
 from kernelweave.estimators.left_out_scores import class_margins
 
-from .blending import best_scale, blend, learn_calibration
+from .blending import Blend, best_scale, blend, learn_calibration
+from .candidates import LINEAR, METRIC, VERY_RARE
 from .choosing import Choice, Entry, Member, Race, Ranked, encode_target
 from .measures import Classes, Values
 from .problem import Problem
@@ -35,13 +36,17 @@ def decide(race: Race) -> Choice:
     predictions = {e.name: race.predicted(e, chosen[e.name]) for e in race.entries}
     rows, predicted = predictions[winner.name]
     own, name = losses[winner.name], winner.name
+    halves = _halves(race, able, winner)
     if len(able) > 1:
-        stack = np.stack([predictions[e.name][1] for e in able])
-        mixed = blend(stack, race.codes[rows], race._parts(rows), race.problem.regression)
+        stack = np.stack([predictions[e.name][1] for e in halves or able])
+        if halves:
+            mixed = Blend(np.full(len(halves), 1.0 / len(halves)), stack.mean(axis=0))
+        else:
+            mixed = blend(stack, race.codes[rows], race._parts(rows), race.problem.regression)
         mixed_losses = race.row_losses(rows, mixed.crossed)
         gain, error = paired_difference(mixed_losses, own[rows])
-        if gain > _BETTER * error and gain > _GAIN * means[winner.name]:
-            members = [(e, w) for e, w in zip(able, mixed.weights, strict=True) if w > 0]
+        if halves or (gain > _BETTER * error and gain > _GAIN * means[winner.name]):
+            members = [(e, w) for e, w in zip(halves or able, mixed.weights, strict=True) if w > 0]
             predicted = mixed.crossed
             own = np.full(len(own), np.nan)
             own[rows] = mixed_losses
@@ -110,6 +115,18 @@ def _prefer(
     if n_rarest < _FEW:
         return first if gap <= _BETTER * error else best
     return first if gap <= error and gap <= _HARDLY * means[best.name] else best
+
+
+def _halves(race: Race, able: list[Entry], winner: Entry) -> list[Entry]:
+    """Return the learned metric and the linear model where they are averaged: for a rare class.
+
+    With a few dozen rows of a class, which of the two is better is mostly noise, and their mean is
+    close to the better one.
+    """
+    linear = [e for e in able if e.candidate is LINEAR]
+    share = race.n_rarest / len(race.codes)
+    rare = race.n_rarest < _FEW and share < VERY_RARE
+    return [winner, *linear] if rare and linear and winner.candidate is METRIC else []
 
 
 def _member(race: Race, entry: Entry, s: int, weight: float) -> Member:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy import stats
+from scipy.special import betaincinv
 
 from kernelweave._types import Floats, Indices
 
@@ -29,8 +29,8 @@ _LEAST = 0.5  # share of the resamples that must have a score, such as the AUC w
 def exact_interval(hits: float, n: float) -> tuple[float, float]:
     """Return the 95% interval of a share by Clopper and Pearson; counts may be effective ones."""
     tail = 0.5 - 0.5 * LEVEL
-    low = stats.beta.ppf(tail, hits, n - hits + 1) if hits > 0 else 0.0
-    high = stats.beta.ppf(1 - tail, hits + 1, n - hits) if hits < n else 1.0
+    low = betaincinv(hits, n - hits + 1, tail) if hits > 0 else 0.0
+    high = betaincinv(hits + 1, n - hits, 1 - tail) if hits < n else 1.0
     return float(low), float(high)
 
 
