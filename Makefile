@@ -14,7 +14,7 @@ CORE := CMakeLists.txt pyproject.toml $(CPP)
 unexport PYTHONDONTWRITEBYTECODE
 .NOTPARALLEL: # two pips must not write into one environment
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-all test-interop test-spark test-oldest test-databases wheels coverage fuzz lint bench bench-commits docs sanitize format clean radius noisy structures pairs rules tables people missing
+.PHONY: help demo test test-all test-interop test-spark test-oldest test-databases wheels coverage fuzz lint bench bench-commits docs sanitize format clean radius noisy structures pairs rules tables people missing short-rules
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -118,6 +118,9 @@ missing: $(VENV)/.package ## Compare ways to learn from sources that rows lack (
 
 rules: $(VENV)/.package ## Run the tables of rule ensembles again (about half an hour)
 	$(VENV)/bin/python -m experiments.rules $(ARGS)
+
+short-rules: $(BENCH)/.package $(BENCH)/.peers ## Compare short rule sets with other readable models (some minutes)
+	$(BENCH)/bin/python -m experiments.rules_short --group judgement $(ARGS)
 
 tables: $(BENCH)/.package $(BENCH)/.peers ## Compare learned metrics with boosting and others on tables (about an hour)
 	$(BENCH)/bin/python -m experiments.tables $(ARGS)

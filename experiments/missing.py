@@ -26,7 +26,7 @@ from kernelweave import MKLClassifier, views
 from kernelweave.errors import DataError
 
 from .missing_data import DATA, Division, divide
-from .page import make_table
+from .page import describe_run, make_table
 from .store import Record, Store, write
 
 FIELDS = ("data", "share", "how", "split", "method")
@@ -117,7 +117,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print("There is nothing to report.", file=sys.stderr)
         return 1
     page, picture = (store.path.with_suffix(suffix) for suffix in (".md", ".png"))
-    write(page, to_markdown(records))
+    protocol = f"divisions by seeds 0 to {max(record['split'] for record in records)}"
+    write(page, to_markdown(records) + describe_run("make missing", protocol, records))
     draw(records, picture)
     print(f"The table is in {page}, the picture in {picture}.")
     return 0

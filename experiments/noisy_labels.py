@@ -32,6 +32,7 @@ from .noisy_labels_protocol import (
     open_case,
 )
 from .noisy_labels_report import draw, to_markdown
+from .page import describe_run
 from .store import Record, Store, Task, write
 
 FIELDS = ("part", "data", "split", "condition", "method")
@@ -73,7 +74,9 @@ def main(arguments: list[str] | None = None) -> int:
         print("There is nothing to report.", file=sys.stderr)
         return 1
     page = store.path.with_suffix(".md")
-    write(page, to_markdown(records, options.seed))
+    protocol = f"all drawn from seed {options.seed}; numbers of divisions at each table"
+    run = describe_run("make noisy", protocol, records)
+    write(page, to_markdown(records, options.seed) + run)
     pictures = draw(records, options.output, stem)
     print(f"The tables are in {page}, the pictures in {', '.join(str(path) for path in pictures)}.")
     return 1 if n_failed else 0

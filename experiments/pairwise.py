@@ -19,6 +19,7 @@ from joblib import Parallel, delayed
 from kernelweave.datasets import load_dataset
 from kernelweave.errors import DataError, KernelweaveError
 
+from .page import describe_run
 from .pairwise_data import DATA, FIRST_SEED, N_TRIALS, open_trial
 from .pairwise_methods import METHODS
 from .pairwise_pictures import draw
@@ -65,7 +66,9 @@ def main(arguments: list[str] | None = None) -> int:
         print("There is nothing to report.", file=sys.stderr)
         return 1
     page = store.path.with_suffix(".md")
-    write(page, to_markdown(records, options.seed))
+    last = max(record["trial"] for record in records) + options.seed
+    protocol = f"trials by seeds {options.seed} to {last}"
+    write(page, to_markdown(records, options.seed) + describe_run("make pairs", protocol, records))
     pictures = draw(records, options.output, stem)
     print(f"The tables are in {page}, the pictures in {', '.join(str(path) for path in pictures)}.")
     return 1 if n_failed else 0

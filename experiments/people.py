@@ -12,6 +12,7 @@ import warnings
 from collections.abc import Callable
 from pathlib import Path
 
+from .page import describe_run
 from .people_protocol import PARTS, measure
 from .people_report import to_markdown
 from .store import Store, write
@@ -41,7 +42,10 @@ def main(arguments: list[str] | None = None) -> int:
             shown = ", ".join(f"{k} {v:.3f}" for k, v in result.items() if isinstance(v, float))
             print(f"[{done}/{len(missing)}] {' '.join(map(str, task))}: {shown}", flush=True)
     page = options.page or store.path.with_suffix(".md")
-    write(page, to_markdown(store.records()))
+    records = store.records()
+    last = max((record["seed"] for record in records), default=0)
+    run = describe_run("make people", f"draws by seeds 0 to {last}", records) if records else ""
+    write(page, to_markdown(records) + run)
     print(f"The tables are in {page}.")
     return 0
 

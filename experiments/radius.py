@@ -19,6 +19,7 @@ from joblib import Parallel, delayed
 from kernelweave.datasets import load_dataset
 from kernelweave.errors import DataError, KernelweaveError
 
+from .page import describe_run
 from .radius_protocol import GRID, METHODS, N_FOLDS, evaluate, open_fold
 from .radius_published import SETS, source
 from .radius_report import draw, summarise, to_markdown
@@ -74,7 +75,9 @@ def main(arguments: list[str] | None = None) -> int:
         return 1
     cells = summarise(records, grid)
     page, picture = (store.path.with_suffix(suffix) for suffix in (".md", ".png"))
-    write(page, to_markdown(cells, grid, options.seed))
+    protocol = f"{N_FOLDS} stratified folds by seed {options.seed}, the same seed for inner folds"
+    run = describe_run("make radius", protocol, records)
+    write(page, to_markdown(cells, grid, options.seed) + run)
     draw(cells, picture)
     print(f"The table is in {page}, the picture in {picture}.")
     return 1 if n_failed else 0

@@ -31,7 +31,10 @@ TITLES = {
 }
 
 # Other forms of a set, shown beside it and left out of means: the name, its source and its title.
-VARIANTS = {"colon_cancer_rows": ("colon_cancer", "Coloncancer, rows standardised")}
+VARIANTS = {
+    "colon_cancer_rows": ("colon_cancer", "Coloncancer, rows standardised"),
+    "colon_cancer_log_rows": ("colon_cancer", "Coloncancer, logarithms, rows standardised"),
+}
 SETS = TITLES | {name: title for name, (_, title) in VARIANTS.items()}
 
 

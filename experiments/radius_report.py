@@ -89,8 +89,8 @@ def to_markdown(cells: dict[tuple[str, str], Cell], grid: Sequence[float], seed:
         f"C from {{{', '.join(f'{C:g}' for C in grid)}}} by cross-validation on the training part. "
         '"C x n": the grid times the number of rows. "Literal": KL-C with the radius of the kernel '
         "without its ridge, as printed in equation (10). "
-        '"Rows standardised": a form added after the accuracy of the raw one was seen; it is not '
-        "part of the protocol, and is excluded from means and comparisons. "
+        '"Rows standardised": forms added after the accuracy of the raw one was seen; they are not '
+        "part of the protocol, and are excluded from means and comparisons. "
         f"{n_unfinished} of {n_fits} fits did not reach their tolerance.\n",
         "## Overview\n",
         _overview(cells),

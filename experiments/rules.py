@@ -19,6 +19,7 @@ from joblib import Parallel, delayed
 
 from kernelweave.errors import DataError, KernelweaveError
 
+from .page import describe_run
 from .rules_cells import summarise
 from .rules_data import N_SPLITS, SOURCES, check_source, n_splits, read_source
 from .rules_pictures import draw
@@ -67,7 +68,10 @@ def main(arguments: list[str] | None = None) -> int:
         return 1
     cells = summarise(records, grid)
     page = store.path.with_suffix(".md")
-    write(page, to_markdown(cells, grid, options.seed))
+    last = options.seed + splits - 1
+    protocol = f"{splits} divisions by seeds {options.seed} to {last}, a tenth of the rows each"
+    run = describe_run("make rules", protocol, records)
+    write(page, to_markdown(cells, grid, options.seed) + run)
     pictures = draw(cells, options.output, stem)
     print(f"The tables are in {page}, the pictures in {', '.join(str(path) for path in pictures)}.")
     return 1 if n_failed else 0

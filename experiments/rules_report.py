@@ -11,6 +11,7 @@ from .rules_cells import OURS, Cell, Cells, compare, counted, mean_of, of_kind, 
 from .rules_data import SOURCES
 from .rules_protocol import METHODS, TOL
 from .rules_published import read_shapes
+from .rules_significance import significance
 
 SHAPES = read_shapes()
 RIVALS = ("hkl-l1", "rulefit", "slipper", "ender")
@@ -47,6 +48,7 @@ def to_markdown(cells: Cells, grid: Sequence[float], seed: int) -> str:
             "### Rules and their mean length\n",
             _table(some, OURS, _show_rules, _mean_rules),
             *_others("### Other systems of the paper\n", some, RIVALS),
+            significance(some, OURS + RIVALS),
             *_others("### What the paper does not have\n", some, ADDED),
         ]
     binary_cells = of_kind(cells, True)

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from sklearn.metrics import accuracy_score, roc_auc_score
 from sklearn.model_selection import StratifiedShuffleSplit
 
+from .page import describe_run
 from .rules_short_report import draw, to_markdown
 from .store import Record, Store, write
 from .tables_data import read_table
@@ -269,8 +270,11 @@ def main(arguments: list[str] | None = None) -> int:
                     flush=True,
                 )
     labels = {name: peer.label for name, peer in PEERS.items()}
-    write(options.output / f"{options.name}.md", to_markdown(store.records(), labels))
-    draw(store.records(), labels, options.output / f"{options.name}.svg")
+    records = store.records()
+    protocol = f"{options.splits} stratified division(s) of 70 to 30, seed 0"
+    run = describe_run("make short-rules", protocol, records)
+    write(options.output / f"{options.name}.md", to_markdown(records, labels) + run)
+    draw(records, labels, options.output / f"{options.name}.svg")
     return 0
 
 

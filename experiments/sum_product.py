@@ -20,6 +20,7 @@ from joblib import Parallel, delayed
 from kernelweave.datasets import load_dataset
 from kernelweave.errors import DataError, KernelweaveError
 
+from .page import describe_run
 from .store import Record, Store, Task, write
 from .sum_product_data import SOURCES
 from .sum_product_protocol import GRID, METHODS, N_SPLITS, evaluate, open_split
@@ -78,7 +79,9 @@ def main(arguments: list[str] | None = None) -> int:
         return 1
     cells = summarise(records, grid)
     page, picture = (store.path.with_suffix(suffix) for suffix in (".md", ".png"))
-    write(page, to_markdown(cells, grid, options.seed))
+    splits = 1 + max(record["split"] for record in records)
+    run = describe_run("make structures", f"{splits} divisions by seed {options.seed}", records)
+    write(page, to_markdown(cells, grid, options.seed) + run)
     draw(cells, picture)
     print(f"The table is in {page}, the picture in {picture}.")
     return 1 if n_failed else 0

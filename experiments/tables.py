@@ -19,6 +19,7 @@ from joblib import Parallel, delayed
 
 from kernelweave.errors import DataError, KernelweaveError
 
+from .page import describe_run
 from .store import Record, Store, Task, write
 from .tables_data import (
     DIVISIONS,
@@ -69,7 +70,9 @@ def main(arguments: list[str] | None = None) -> int:
     if not any(record["score"] is not None for record in records):
         print("There is nothing to report.", file=sys.stderr)
         return 1
-    text = to_markdown(records)
+    last = max(record["division"] for record in records)
+    run = describe_run("make tables", f"permutations by seeds 0 to {last}", records)
+    text = to_markdown(records) + run
     page = store.path.with_suffix(".md")
     write(page, text)
     if options.page:

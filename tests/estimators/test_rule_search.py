@@ -34,6 +34,8 @@ def test_the_exponent_decides():
         (RuleEnsembleClassifier(monotone={"a": 1}), "monotone: needs rho=1, got rho=1.1"),
         (RuleEnsembleClassifier(max_columns=2), "max_columns: needs rho=1"),
         (sparse(task_correlation=1.0), "task_correlation: must be None with rho=1"),
+        (sparse(solver="mirror"), "solver: must be 'alternate' with rho=1, got 'mirror'"),
+        (sparse(certificate="paper"), "certificate: must be 'tight' with rho=1, got 'paper'"),
         (sparse(forbidden=["z"]), "forbidden: must hold names of columns"),
         (sparse(forbidden=["a"], required=["a"]), "required: column 0 is also in forbidden"),
         (sparse(monotone={"kind": 1}), "monotone: 'kind' has categories without an order"),
@@ -49,6 +51,29 @@ def test_monotone_needs_one_output():
     X, _, _ = table(90)
     with pytest.raises(InputError, match="monotone: needs two classes or one target"):
         sparse(monotone={"a": 1}).fit(X, np.arange(90) % 3)
+
+
+@pytest.mark.parametrize("kind", [RuleEnsembleClassifier, RuleEnsembleRegressor])
+@pytest.mark.parametrize("rho", [1.5, 2.0])
+def test_published_solver_and_condition(kind, rho):
+    """Their bounds enclose the optimum of the defaults, and the condition activates more."""
+    X, y, score = table(80)
+    target = y if kind is RuleEnsembleClassifier else score
+    exact = kind(rho, C=10.0, tol=1e-5).fit(X, target)
+    low, high = exact.objective_ - exact.duality_gap_, exact.objective_
+    nodes, objectives = {}, set()
+    for solver in ("alternate", "mirror"):
+        for certificate in ("tight", "paper"):
+            model = kind(rho, C=10.0, solver=solver, certificate=certificate).fit(X, target)
+            assert model.converged_
+            assert model.objective_ >= low
+            assert model.objective_ - model.duality_gap_ <= high
+            assert model.duality_gap_ <= 1e-2 * model.objective_
+            nodes[solver, certificate] = model.n_nodes_
+            objectives.add(model.objective_)
+    assert len(objectives) == 4  # each takes its own way
+    for solver in ("alternate", "mirror"):
+        assert nodes[solver, "paper"] > 1.5 * nodes[solver, "tight"]
 
 
 @pytest.mark.parametrize("refit", [False, True])

@@ -6,12 +6,14 @@ from urllib.error import URLError
 
 import numpy as np
 import pytest
+from scipy.stats import ttest_rel
 
 from experiments import rules
 from experiments.rules_cells import compare, summarise
 from experiments.rules_data import N_FEWEST, SOURCES, divide, n_splits, open_division, read_source
 from experiments.rules_protocol import BOUNDS, GRID, METHODS, evaluate
 from experiments.rules_published import BINARY, CLASSES, TITLES, read_shapes, read_tables
+from experiments.rules_significance import nearest_tests, paired_test, significance
 
 pytestmark = pytest.mark.slow
 
@@ -55,6 +57,12 @@ def test_tables_pictures_and_results(tmp_path):
     assert f"{mean:.3f} ± {spread:.3f} / 0.521 ({mean - 0.521:+.3f})" in page
     assert "8 of 8 final fits have a certified relative gap of at most 0.01" in page
     assert "IRIS 32, published 50" in page
+    spent = sum(record["seconds"] for record in kept) / 60
+    assert "- Command: `make rules`." in page
+    assert "2 divisions by seeds 0 to 1" in page
+    assert f"together: {spent:.1f} minutes." in page
+    assert f"numpy {np.__version__}" in page
+    assert "Is the best significantly better?" in page
     for name in ("scores", "counts"):
         assert (tmp_path / f"rules-quick-{name}.png").read_bytes().startswith(b"\x89PNG")
 
@@ -185,3 +193,49 @@ def test_other_forms_are_left_out_of_means_and_differences_are_paired():
     assert "| mean | 0.550 / 0.913 (-0.363) | 0.750 / 0.893 (-0.143) |" in page
     assert "| IRIS, six cuts |" in page
     assert SOURCES["iris-six"].variant
+
+
+def make_cells(scores):
+    record = {"rules": 10, "length": 1.0, "n_unfinished": 0, "seconds": 1.0, "n_propositions": 32}
+    records = [
+        record | {"data": "haberman", "split": split, "method": method, "score": score}
+        for method, values in scores.items()
+        for split, score in enumerate(values)
+    ]
+    return summarise(records, GRID)
+
+
+def test_the_best_is_tested_against_its_nearest_competitors():
+    random = np.random.default_rng(0)
+    base = random.normal(0.6, 0.05, 10)
+    scores = {
+        "ghkl-1.1": base + 0.05 + random.normal(0, 0.02, 10),
+        "ghkl-2": base + 0.049 + random.normal(0, 0.02, 10),
+        "ender": base,
+        "slipper": base - 0.1,
+    }
+    cells = make_cells(scores)
+    near, far = nearest_tests(cells, "haberman", tuple(scores))
+    best = max(("ghkl-1.1", "ghkl-2"), key=lambda name: scores[name].mean())
+    other = "ghkl-2" if best == "ghkl-1.1" else "ghkl-1.1"
+    assert (near.one, near.other, far.other) == (best, other, "ender")
+    for test in (near, far):
+        oracle = ttest_rel(scores[test.one], scores[test.other])
+        assert test.p_value == pytest.approx(oracle.pvalue, rel=1e-10)
+        assert test.gain == pytest.approx((scores[test.one] - scores[test.other]).mean())
+    assert not near.is_significant
+    assert far.is_significant
+    page = rules.to_markdown(cells, GRID, 0)
+    assert f"| HAB | {METHODS[best].label} |" in page
+    assert f"ENDER: {far.gain:+.3f}, p = {far.p_value:.3f} * |" in page
+    assert "significant: 0 and 1 data sets" in page
+
+
+def test_equal_scores_are_no_improvement_and_one_division_is_no_test():
+    cells = make_cells({"ghkl-2": [0.5, 0.6], "ender": [0.5, 0.6], "slipper": [0.4, 0.5]})
+    one, other, third = (cells["haberman", m] for m in ("ghkl-2", "ender", "slipper"))
+    assert paired_test(one, other).p_value == 1.0
+    assert paired_test(one, third).p_value == 0.0
+    assert not paired_test(third, one).is_significant
+    alone = make_cells({"ghkl-2": [0.5], "ender": [0.6]})
+    assert significance(alone, ("ghkl-2", "ender")) == ""

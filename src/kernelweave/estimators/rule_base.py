@@ -69,6 +69,8 @@ class BaseRuleEnsemble(
     n_resamples: int = 0
     min_stability: float = 0.0
     random_state: Any = None
+    solver: str = "alternate"
+    certificate: str = "tight"
     tol: float = 1e-2
     max_iter: int = 2000
     max_nodes: int = 20_000
@@ -124,6 +126,8 @@ class BaseRuleEnsemble(
         "n_resamples": [Interval(Integral, 0, None, closed="left")],
         "min_stability": [Interval(Real, 0, 1, closed="both")],
         "random_state": ["random_state"],
+        "solver": [StrOptions({"alternate", "mirror"})],
+        "certificate": [StrOptions({"tight", "paper"})],
         "tol": [Interval(Real, 1e-7, 1, closed="left")],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "max_nodes": [Interval(Integral, 1, None, closed="left")],

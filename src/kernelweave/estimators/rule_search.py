@@ -118,6 +118,8 @@ class HierarchicalSearch(RuleSearch):
             Limits(model.tol, model.max_iter, report),
             max_nodes=model.max_nodes,
             start=start,
+            solver=model.solver,
+            certificate=model.certificate,
             polish=OPTIONS.polish * model.tol,
         )
 
@@ -189,6 +191,7 @@ class HierarchicalSearch(RuleSearch):
             self._problem(model, small, rows.Y[part], cost),
             Limits(max(model.tol, OPTIONS.sample_tol), model.max_iter),
             max_nodes=min(model.max_nodes, OPTIONS.sample_nodes),
+            solver=model.solver,
         )
         norms = result.weights * np.sqrt(result.quadratic_forms)
         if not norms.any():
@@ -277,6 +280,9 @@ def search_of(model: Any) -> RuleSearch:
         return HierarchicalSearch()
     if model.task_correlation is not None:
         raise InputError("task_correlation: must be None with rho=1. Hint: use rho=1.1.")
+    for name, usual in (("solver", "alternate"), ("certificate", "tight")):
+        if getattr(model, name) != usual:
+            raise InputError(f"{name}: must be {usual!r} with rho=1, got {getattr(model, name)!r}.")
     if model._make_loss().inner_solver not in (InnerSolver.NEWTON, InnerSolver.LINEAR_SYSTEM):
         raise InputError(
             f"loss: rho=1 needs a smooth loss, 'logistic' or 'square', got {model.loss!r}. Hint: "

@@ -197,6 +197,13 @@ RULE_PARAMETERS = {
     "min_stability : float, default=0.0": """Rules that are selected in a smaller share of the half
         samples are dropped.""",
     "random_state : int, RandomState instance or None, default=None": "Draws the half samples.",
+    'solver : {"alternate", "mirror"}, default="alternate"': """For rho > 1: how the problem on the
+        active conjunctions is solved, by accelerated closed-form updates or by the published mirror
+        descent, which needs far more inner solves.""",
+    'certificate : {"tight", "paper"}, default="tight"': """For rho > 1: how other conjunctions are
+        shown to be useless, by the exact bound on each or by the published condition (15) on sums
+        over all their extensions. The latter activates many more conjunctions for the same gap,
+        and needs the square of the rows in memory.""",
     "tol : float, default=1e-2": "Relative duality gap to stop at.",
     "max_iter : int, default=2000": "Maximum number of inner solves.",
     "max_nodes : int, default=20000": "Maximum number of activated conjunctions.",
