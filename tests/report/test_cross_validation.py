@@ -134,7 +134,7 @@ def test_bad_folds_are_refused():
 
 def test_what_folds_warn_of_is_written():
     y = np.random.default_rng(0).permutation(NOISY)
-    with pytest.warns(UserWarning, match="no more about these labels"):
+    with pytest.warns(UserWarning, match="no better than chance"):
         model = NoiseTolerantKernelClassifier([Linear()]).fit(X, y)
     shown = parse(report.to_html(model, X, y, cv=2))
     assert "A fold warned: NoiseTolerant" in shown.find("section", id="performance")[0].text()
