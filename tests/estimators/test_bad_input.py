@@ -227,8 +227,8 @@ REFUSED = {
     ),
     "sparse rows in a Laplacian": (
         classify([Laplacian()], table=sp.csr_array(X)),
-        InputError,
-        "sparse X is not supported",
+        InputTypeError,
+        r"sparse X cannot be used; pass X.toarray\(\)",
     ),
     # weights
     "negative weight": (classify(sample_weight=LABELS - 0.5), ValueError, "sample_weight"),

@@ -133,8 +133,8 @@ REFUSED = {
     ),
     "sparse rows in a Laplacian": (
         weigh([Laplacian()], table=sp.csr_array(X)),
-        InputError,
-        "sparse X is not supported",
+        InputTypeError,
+        r"sparse X cannot be used; pass X.toarray\(\)",
     ),
     "negative weight": (weigh(sample_weight=LABELS - 0.5), ValueError, "sample_weight"),
     "nan weight": (widths(sample_weight=np.full(N, np.nan)), ValueError, "sample_weight.*NaN"),
@@ -294,8 +294,8 @@ REFUSED = {
     ),
     "sparse rows for widths by column": (
         weigh([ARD((1.0, 2.0, 3.0))], table=sp.csr_array(X)),
-        InputError,
-        r"sparse rows cannot be used; pass X.toarray\(\)",
+        InputTypeError,
+        r"sparse X cannot be used; pass X.toarray\(\)",
     ),
 }
 
