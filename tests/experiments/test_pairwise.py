@@ -16,6 +16,7 @@ from experiments.pairwise_published import TABLE_2
 from experiments.pairwise_report import collect, leads, show, to_markdown
 from kernelweave import PairwiseKernelLearner
 from kernelweave.baselines import nonparametric
+from kernelweave.errors import InputError
 from kernelweave.pairs.shrink import GRIDS
 
 pytestmark = pytest.mark.slow
@@ -122,12 +123,14 @@ def test_what_fails_is_said_and_the_rest_goes_on(tmp_path, monkeypatch, capsys):
 
 
 def test_a_system_that_refuses_keeps_its_row(tmp_path, monkeypatch):
-    few = replace(nonparametric.OPTIONS, max_rows=80)
-    monkeypatch.setattr(nonparametric, "OPTIONS", few)
+    def refuse(*arguments):
+        raise InputError("X: too many rows.")
+
+    monkeypatch.setattr(nonparametric, "_solve", refuse)
     run(tmp_path, "--parts", "table", "--methods", "npk")
     page = (tmp_path / "pairs-quick.md").read_text()
     assert "| NPK | 0.016 (0.001) | refused |  |" in page
-    assert "NPK, Cora: refused. X: NonParametricKernel is for 80 rows at most, got 90." in page
+    assert "NPK, Cora: refused. X: too many rows." in page
 
 
 @pytest.mark.parametrize("name", METHODS)
