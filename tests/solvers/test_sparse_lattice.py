@@ -44,7 +44,7 @@ def optimum(P, Y, cost, loss, base=2.0, max_length=5, signs=None):
         total = cp.sum(cp.multiply(cost, cp.logistic(-cp.multiply(Y, fitted))))
     else:
         total = 0.5 * cp.sum(cp.multiply(cost, cp.square(Y - fitted)))
-    constraints = []
+    constraints = [] if loss.fit_intercept else [b == 0]
     if signs is not None:
         for k, node in enumerate(nodes):
             own = {signs[c] for c in node} - {0}
@@ -167,3 +167,15 @@ def test_limits_leave_a_true_gap():
     result = solve(P, Y, np.full_like(Y, 30.0), Logistic(), max_iter=1)
     assert not result.converged
     assert result.lower_bound <= optimum(P, Y, np.full_like(Y, 30.0), Logistic(), max_length=3)
+
+
+def test_without_an_intercept_a_rule_of_all_rows_counts():
+    P = np.column_stack([propositions(), np.ones(60, dtype=bool)])
+    P[50:, -1] = False  # among rows that have no cost
+    Y, cost = np.where(targets(P) > -2.0, 1.0, -1.0), np.ones((60, 1))
+    cost[50:] = 0.0
+    loss = Logistic(fit_intercept=False)
+    result = solve(P, Y, cost, loss)
+    assert result.converged
+    assert (5,) in result.nodes
+    assert result.objective == pytest.approx(optimum(P, Y, cost, loss), rel=1e-5)

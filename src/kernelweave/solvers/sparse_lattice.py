@@ -183,7 +183,8 @@ class _Generation:
         )
         self.values = np.empty((0, problem.Y.shape[1]))
         self.known: set[bytes] = set(self.keys.keys(np.zeros((1, words), dtype=np.uint64)))
-        self.known.update(self.keys.keys(self.keys.columns([()])))  # nothing and everything
+        if problem.loss.fit_intercept:  # the column of all rows is no more than the intercept
+            self.known.update(self.keys.keys(self.keys.columns([()])))
         self.fitted = np.zeros_like(problem.Y)
         self.here = self._tangent(self.fitted, None)
 
@@ -375,8 +376,10 @@ def sparse_lattice(
             break
         state.drop_unused()
         added = state.add(nodes, most=room) if room > 0 else 0
-        if not added and aim <= OPTIONS.inner_gap * tol and gap >= last:
-            break
+        if not added and gap >= last:
+            if aim <= OPTIONS.inner_gap * tol:
+                break
+            gap = 0.0  # only the active columns are left to improve
     return _result(state)
 
 
