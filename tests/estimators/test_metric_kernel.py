@@ -1,6 +1,7 @@
 import pickle
 import re
 import tracemalloc
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -256,3 +257,12 @@ def test_a_model_of_rows_without_weight_is_loaded_as_it_was(kind, tmp_path):
     again = load(save(model, tmp_path / "model.kw"))
     np.testing.assert_array_equal(again.loo_values_, model.loo_values_)
     np.testing.assert_array_equal(again.predict(X), model.predict(X))
+
+
+def test_steps_are_chosen_by_folds_where_one_lacks_a_class():
+    X = np.random.default_rng(0).normal(size=(12, 3))
+    y = np.arange(12) == 8
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        model = MetricKernelClassifier(select="cv").fit(X, y)
+    assert np.isfinite([step["cv_error"] for step in model.steps_]).all()

@@ -155,6 +155,8 @@ def test_pickle_and_clone():
         (X, {"affinity": "precomputed"}, "X: a kernel must be square"),
         (np.triu(np.ones((9, 9))), {"affinity": "precomputed"}, "X: a kernel must be symmetric"),
         (aslinearoperator(X), {"affinity": "precomputed"}, "X: a kernel must be square"),
+        (1e153 * X, {}, "X: its values are so large that the kernel overflows"),
+        (1e307 * np.ones((9, 9)), {"affinity": "precomputed"}, "the kernel overflows"),
         (np.full((9, 2), np.nan), {}, "X: contains NaN or infinity, first in row 0"),
         (X, {"affinity": "cosine"}, "'affinity' parameter"),
         (X, {"n_init": 0}, "'n_init' parameter"),

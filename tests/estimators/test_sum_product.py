@@ -924,6 +924,16 @@ def test_a_small_weight_of_a_large_kernel_is_not_pruned():
     assert 900 * hinge_loss(model, X, y) <= model.objective_ + model.duality_gap_
 
 
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_what_is_pruned_does_not_matter_at_large_costs():
+    rng = np.random.default_rng(3)
+    X = rng.integers(-5, 6, (9, 2)).astype(float)
+    y = rng.random(9) < 0.3
+    y[:2] = True, False
+    model = SumProductMKLClassifier(C=1e8, fit_intercept=False, lam=11.4).fit(X, y)
+    assert objective(model, X, y, C=1e8, lam=11.4) == pytest.approx(model.objective_, rel=1e-7)
+
+
 def test_products_that_overflow_are_refused():
     X = 1e80 * np.random.default_rng(0).normal(size=(20, 2))
     with pytest.raises(InputError, match="structure: products of its kernels overflow"):

@@ -80,6 +80,8 @@ def diagonal(kernel, A: Table):
     """Return the values of a kernel between every row and itself."""
     if type(kernel).__name__ in ("RBF", "ARD", "Laplacian", "Additive", "Constant"):
         return np.ones(A.n_rows, dtype=REAL)
+    if not A.n_rows:
+        return np.zeros(0, dtype=REAL)
     parts = _parts(A, 16)
     return np.concatenate([np.diagonal(block(kernel, part, part)) for part in parts])
 

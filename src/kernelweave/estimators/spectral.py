@@ -138,6 +138,8 @@ class KernelSpectralClustering(NotebookSummary, ClusterMixin, BaseEstimator):
             X = check_table(self, X, reset=True)
             if is_frame(X):
                 X = Linear().prepare(X)
+            largest = float(abs(X).max())
+            _check_size(largest * largest * X.shape[0] * X.shape[1])
 
             def times(v: Any) -> Floats:
                 return np.asarray(X @ (X.T @ np.asarray(v).ravel()))
@@ -154,6 +156,7 @@ class KernelSpectralClustering(NotebookSummary, ClusterMixin, BaseEstimator):
                 raise InputError(f"X: a kernel must be square, got the shape {X.shape}.")
             if abs(X - X.T).max() > _ASYMMETRY * max(abs(X).max(), 1e-300):
                 raise InputError("X: a kernel must be symmetric.")
+            _check_size(float(abs(X).max()) * X.shape[0])
             kernel = aslinearoperator(X)
         if kernel.shape[0] != kernel.shape[1]:
             raise InputError(f"X: a kernel must be square, got the shape {kernel.shape}.")
@@ -167,3 +170,12 @@ class KernelSpectralClustering(NotebookSummary, ClusterMixin, BaseEstimator):
         tags.input_tags.sparse = True
         tags.input_tags.pairwise = self.affinity == "precomputed"
         return tags
+
+
+def _check_size(row_sums: float) -> None:
+    """Refuse a kernel whose row sums overflow; they are at most `row_sums`."""
+    if row_sums > np.finfo(np.float64).max / 4.0:  # sums of two are formed
+        raise InputError(
+            "X: its values are so large that the kernel overflows. Hint: divide X by a constant; "
+            "the clusters stay the same."
+        )

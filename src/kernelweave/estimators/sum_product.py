@@ -325,7 +325,7 @@ class SumProductMKLClassifier(KernelClassifier):
             matter = keep_kernels(
                 weights,
                 np.sqrt(weights * parts),
-                rows.cost,
+                self.C * rows.cost,  # slopes of the hinge losses
                 result.objective,
                 paths.diagonal_sums,
                 lambda weights: paths.combine(weights) @ result.dual_coef,

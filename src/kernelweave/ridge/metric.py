@@ -404,6 +404,9 @@ def cross_validate(
     reached = options.n_steps + 1
     for fold in range(int(folds.max()) + 1):
         train, test = folds != fold, folds == fold
+        if not np.ptp(Y[train], axis=0).any():  # every step is a constant
+            off += float((weight[test] @ (Y[test] - Y[train][:1]) ** 2).sum())
+            continue
         own = weight[train] / weight[train].mean()
         steps = learn_metric(X[train], Y[train], own, groups, options, random)
         reached = min(reached, len(steps))
