@@ -49,6 +49,18 @@ def test_intervals_hold_about_as_many_rows_as_they_say(max_exact):
     assert (np.diff(narrow) < np.diff(interval)).all()
 
 
+def test_residuals_of_folds_are_added_and_subtracted():
+    given = RANDOM.normal(size=(49, 2)) * [1.0, 50.0]
+    both = np.column_stack([Y, 100 * X[:, 0]])[TRAIN]
+    model = MetricKernelRegressor(residuals=given).fit(X[TRAIN], both)
+    interval = model.predict_interval(X[NEW], coverage=0.8)
+    sizes = np.sort(np.abs(given), axis=0)[39]  # the 40th of 50 places
+    np.testing.assert_allclose(interval[..., 1] - model.predict(X[NEW]) - sizes, 0, atol=1e-12)
+    np.testing.assert_allclose(model.predict(X[NEW]) - interval[..., 0] - sizes, 0, atol=1e-12)
+    with pytest.raises(InputError, match="residuals: must be finite numbers"):
+        model.set_params(residuals=given[:, 0]).fit(X[TRAIN], both)
+
+
 def test_several_targets_and_files(tmp_path):
     both = np.column_stack([Y, 100 * X[:, 0]])
     model = MetricKernelRegressor().fit(X[TRAIN], both[TRAIN])

@@ -16,7 +16,13 @@ from kernelweave.errors import InputError
 from kernelweave.kernels import Linear
 
 from .combination import BaseCombination, to_probabilities, undo_logarithm
-from .left_out_scores import MarginSets, ResidualIntervals, log_probabilities
+from .left_out_scores import (
+    MarginSets,
+    ResidualIntervals,
+    check_margins,
+    check_residuals,
+    log_probabilities,
+)
 from .mkl import MKLClassifier, MKLRegressor
 from .shared_docs import CLASSES, shared_attributes
 from .targets import DecidedClasses, class_codes, encode_labels, real_targets, refuse_one_class
@@ -127,7 +133,7 @@ class CombinedRegressor(ResidualIntervals, RegressorMixin, BaseCombination):
             own = Y if item is None else np.log(Y + item[0])
             targets.append(own[:, 0] if self._one_output else own)
         self.intercept_ = np.zeros(Y.shape[1])
-        self._check_residuals()
+        check_residuals(self.residuals, Y.shape[1])
         self._fit_members(X, targets, sample_weight)
         return self
 
@@ -238,7 +244,7 @@ class CombinedClassifier(MarginSets, DecidedClasses, ClassifierMixin, BaseCombin
         refuse_one_class(self, codes)
         n_members = len(self._named())
         self._per_member("calibrations", n_members)
-        self._check_margins()
+        check_margins(self.margins)
         self._fit_members(X, [labels] * n_members, sample_weight)
         self.intercept_ = np.zeros(1 if len(self.classes_) == 2 else len(self.classes_))
         return self

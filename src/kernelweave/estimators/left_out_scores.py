@@ -62,18 +62,11 @@ class ResidualIntervals:
     """Mixin of regressors with a parameter ``residuals``."""
 
     residuals: Any
-    intercept_: Floats
     coverage_guarantee_ = float("nan")  # the models were chosen by the same rows
-
-    _one_output: bool
 
     def _common_offset(self) -> float | None:
         """Return the offset of the logarithm that all members learn, or None."""
         raise NotImplementedError
-
-    def _check_residuals(self) -> None:
-        if self.residuals is not None:
-            _check_scores("residuals", self.residuals, len(self.intercept_))
 
     @offered_if(_lacks_residuals)
     def predict_interval(self, X: Any, coverage: float = 0.9) -> Floats:
@@ -95,25 +88,40 @@ class ResidualIntervals:
             learn a logarithm.
         """
         check_is_fitted(self)
-        coverage = check_coverage(coverage)
-        predicted = np.asarray(self.predict(X))  # type: ignore[attr-defined]
-        columns = predicted.reshape(len(predicted), -1)
-        sizes = np.abs(_check_scores("residuals", self.residuals, columns.shape[1]))
-        offset = self._common_offset()
-        if offset is not None:
-            columns = np.log(columns + offset)
-        ends = []
-        for values, size in zip(columns.T, sizes.T, strict=True):
-            held_out = _held_out(size)
-            rank = held_out.rank(coverage)
-            warn_if_infinite(rank, coverage, len(size), "interval is infinite")
-            ends.append(
-                (-held_out.upper(-values[:, None], rank), held_out.upper(values[:, None], rank))
-            )
-        found = np.moveaxis(np.array(ends), 2, 0)
-        if offset is not None:
-            found = np.exp(np.minimum(found, 700.0)) - offset
-        return found[:, 0] if self._one_output else found
+        predicted = self.predict(X)  # type: ignore[attr-defined]
+        return residual_intervals(self.residuals, predicted, coverage, self._common_offset())
+
+
+def check_residuals(residuals: Any, n_outputs: int) -> None:
+    """Refuse what are no residuals, unless None."""
+    if residuals is not None:
+        _check_scores("residuals", residuals, n_outputs)
+
+
+def residual_intervals(
+    residuals: Any, predicted: Floats, coverage: float, offset: float | None = None
+) -> Floats:
+    """Return predictions plus and minus an order statistic of the residuals.
+
+    With an ``offset`` the residuals are those of ``log(y + offset)``.
+    """
+    coverage = check_coverage(coverage)
+    columns = np.asarray(predicted).reshape(len(predicted), -1)
+    sizes = np.abs(_check_scores("residuals", residuals, columns.shape[1]))
+    if offset is not None:
+        columns = np.log(columns + offset)
+    ends = []
+    for values, size in zip(columns.T, sizes.T, strict=True):
+        held_out = _held_out(size)
+        rank = held_out.rank(coverage)
+        warn_if_infinite(rank, coverage, len(size), "interval is infinite")
+        ends.append(
+            (-held_out.upper(-values[:, None], rank), held_out.upper(values[:, None], rank))
+        )
+    found = np.moveaxis(np.array(ends), 2, 0)
+    if offset is not None:
+        found = np.exp(np.minimum(found, 700.0)) - offset
+    return found[:, 0] if np.ndim(predicted) == 1 else found
 
 
 def _lacks_margins(model: Any) -> str | None:
@@ -136,9 +144,6 @@ class MarginSets:
 
     margins: Any
     coverage_guarantee_ = float("nan")  # the models were chosen by the same rows
-
-    def _check_margins(self) -> None:
-        check_margins(self.margins)
 
     @offered_if(_lacks_margins)
     def predict_set(self, X: Any, coverage: float = 0.9) -> Bools:

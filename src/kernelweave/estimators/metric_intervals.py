@@ -27,7 +27,7 @@ from kernelweave.errors import InputError, warn
 from kernelweave.kernels.base import is_number
 from kernelweave.kernels.metric import MetricLaplacian
 
-from .left_out_scores import margin_sets
+from .left_out_scores import margin_sets, residual_intervals
 
 _BLOCK_VALUES = 4e6  # predictions of left-out models held at a time
 
@@ -78,6 +78,7 @@ class LeftOutRows:
 class LeftOutIntervals(LeftOutRows):
     """Mixin of regressors: prediction intervals."""
 
+    residuals: Any
     _one_output: bool
 
     @by_parts
@@ -87,7 +88,8 @@ class LeftOutIntervals(LeftOutRows):
         Up to `max_exact` rows this is the jackknife+ in closed form with kernel and ridge held;
         beyond, the prediction plus and minus a quantile of the residuals of left-out rows. The
         metric has seen the targets, so that the coverage is nominal and `coverage_guarantee_` NaN:
-        intervals are too narrow where rows are few for the number of encoded columns.
+        intervals are too narrow where rows are few for the number of encoded columns. With
+        `residuals`, the prediction plus and minus an order statistic of these.
 
         Parameters
         ----------
@@ -102,6 +104,8 @@ class LeftOutIntervals(LeftOutRows):
             Lower and upper ends; infinite where the training rows are too few for the coverage.
         """
         check_is_fitted(self)
+        if self.residuals is not None:
+            return residual_intervals(self.residuals, self.predict(X), coverage)  # type: ignore[attr-defined]
         rank = interval_rank(coverage, len(self._residuals))
         parts = [interval_ends(part, self._residuals, rank) for part in self._left_out(X)]
         ends = np.concatenate(parts)

@@ -14,7 +14,7 @@ from kernelweave._types import Floats, Indices
 from kernelweave._validation import StrOptions, fit_context
 from kernelweave.errors import InputError
 
-from .left_out_scores import check_margins
+from .left_out_scores import check_margins, check_residuals
 from .metric_base import BaseMetricKernel
 from .metric_intervals import LeftOutIntervals, LeftOutSets, margins
 from .shared_docs import CLASSES, METRIC, SUPPORT, shared_attributes
@@ -27,6 +27,7 @@ _CALIBRATION = 1e4  # inverse penalty of the logistic regression on leave-one-ou
 
 
 @shared_attributes(METRIC, SUPPORT)
+@dataclass(eq=False, repr=False)
 class MetricKernelRegressor(LeftOutIntervals, ScoredByParts, RegressorMixin, BaseMetricKernel):
     """Kernel ridge regression in a learned metric, for one table of mixed columns.
 
@@ -40,6 +41,10 @@ class MetricKernelRegressor(LeftOutIntervals, ScoredByParts, RegressorMixin, Bas
     ----------
     ridges : sequence of float
         Ridges to choose from, in units of the spread of the target.
+    residuals : array of shape (n_left_out,) or (n_left_out, n_outputs), or None
+        For `predict_interval`: residuals of rows that models with metrics of their own left out;
+        `kernelweave fit` sets them. None: leave-one-out residuals with the metric held, whose
+        intervals are too narrow where rows are few.
 
     References
     ----------
@@ -56,7 +61,15 @@ class MetricKernelRegressor(LeftOutIntervals, ScoredByParts, RegressorMixin, Bas
     [0, 1, 2, 3, 4]
     """
 
+    _: KW_ONLY
+    residuals: Any = None
+
     _declaration = BaseMetricKernel._declaration.extended({"_one_output": "flag"})
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        **BaseMetricKernel._parameter_constraints,
+        "residuals": ["array-like", None],
+    }
 
     @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
@@ -80,6 +93,7 @@ class MetricKernelRegressor(LeftOutIntervals, ScoredByParts, RegressorMixin, Bas
         """
         X = self._table(X)
         targets = real_targets(self, X, y, sample_weight)
+        check_residuals(self.residuals, targets.Y.shape[1])
         values = self._fit(X, targets)
         self.loo_values_ = values[:, 0] if self._one_output else values
         return self

@@ -401,8 +401,9 @@ def build_model(
     named = [(m.candidate.name, m.candidate.make(m.setting, task)) for m in members]
     if len(members) == 1 and alone.logarithm is None and alone.calibration is None:
         model = named[0][1]
-        if left_out is not None and "margins" in model.get_params():
-            model.set_params(margins=left_out)  # of metrics that these rows had no part in
+        scores = {"margins", "residuals"} & set(model.get_params())
+        if left_out is not None:  # from metrics that these rows had no part in
+            model.set_params(**dict.fromkeys(scores, left_out))
         more = problem.fit_arguments(model)
         fitted = fit_surely(model, problem, lambda: model.fit(task.rows, problem.y, **more))
         return SureFit(Pipeline([("table", preparer), ("model", model)]), fitted.seconds)
