@@ -31,7 +31,7 @@ def output(name, model, rows):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_files_of_earlier_versions_load(name):
-    """The values in expected.npz are those of the files, and were those of fits of their version."""
+    """The values in expected.npz are those of the files, and of fits of their version."""
     model = load(FILES / f"{name.replace(' ', '_')}.kw")
     fresh, rows, _ = fitted(name)
     assert model.get_params().keys() == fresh.get_params().keys()
