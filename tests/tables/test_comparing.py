@@ -1,6 +1,7 @@
 """Comparisons with methods of scikit-learn."""
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from kernelweave.errors import DataError, InputError
@@ -71,3 +72,19 @@ def test_compare_refuses_rare_classes():
         compare_table(TABLE, "y", methods=["pairs"])
     with pytest.raises(InputError, match="folds: must be between 2 and half"):
         compare_table(TABLE, "y", folds=100)
+
+
+def test_whole_groups_are_left_out():
+    """What a person answers is learned from its other rows only where folds cut through it."""
+    random = np.random.default_rng(0)
+    person = np.repeat(np.arange(30), 8)
+    height = random.normal(size=30)[person] + 1e-3 * random.normal(size=240)
+    table = pd.DataFrame({"height": height, "person": person})
+    table["y"] = random.normal(size=30)[person] + 0.1 * random.normal(size=240)
+
+    def score(**options):
+        found = compare_table(table, "y", methods=["metric"], folds=3, **options)
+        return found.scores["kernelweave metric"].mean()
+
+    assert score() > 0.9
+    assert score(groups="person") < 0.2

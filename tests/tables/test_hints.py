@@ -58,3 +58,14 @@ def test_rare_classes():
     (hint,) = table_hints(make_problem(three, "ill"))
     assert hint.startswith("imbalanced: ")
     assert "constant" not in hint
+
+
+def test_columns_that_several_rows_belong_to():
+    random = np.random.default_rng(0)
+    patient = random.integers(0, 40, 300)
+    table = pd.DataFrame({"patient_id": patient, "grid": random.normal(size=300), "arid": patient})
+    table["y"] = random.normal(size=300)
+    (hint,) = table_hints(make_problem(table, "y"))
+    assert "the column 'patient_id' has 40 values in 300 rows" in hint
+    assert "--groups patient_id" in hint
+    assert not table_hints(make_problem(table, "y", groups="patient_id"))

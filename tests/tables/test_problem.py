@@ -38,3 +38,20 @@ def test_mistakes():
         make_problem(frame, "y", task="class")
     with pytest.raises(DataError, match="The matrix 'g' has 3 rows, but the table 40"):
         make_problem(frame, "x", grams={"g": np.eye(3)})
+
+
+def test_groups():
+    table = pd.DataFrame({"x": [0.5, 0.1, 0.7, 0.7, 0.3, 0.2], "y": [0.5, 1, 2, 3, 4, 5]})
+    table["who"] = ["a", "a", "b", "b", None, None]
+    problem = make_problem(table, "y", groups="who")
+    assert problem.X.columns.tolist() == ["x"]
+    assert problem.groups.tolist() == [0, 0, 1, 1, 2, 3]
+    assert problem.take([5, 0]).groups.tolist() == [3, 0]
+    assert "(4 groups)" in problem.notes[0]
+    for groups, error, sentence in [
+        ("y", InputError, "groups: must be another column than the target"),
+        ("when", DataError, "no column 'when'"),
+        ("same", InputError, "groups: the column 'same' has one value only"),
+    ]:
+        with pytest.raises(error, match=sentence):
+            make_problem(table.assign(same=1), "y", groups=groups)

@@ -212,6 +212,9 @@ def together(*decorators: Decorator) -> Decorator:
 file_argument = click.argument("file", type=FILE)
 model_argument = click.argument("model", type=FILE)
 ignore_option = option("--ignore", "leave out; may be repeated", "COLUMN", multiple=True)
+groups_option = option(
+    "--groups", "rows with the same value stay together when rows are left out", "COLUMN"
+)
 seed_option = option("--seed", "seed of all random draws (0)", "NUMBER", int, default=0)
 quiet_option = option("--quiet", "print nothing but warnings", is_flag=True)
 output_options = together(option("--json", "print the result as JSON", is_flag=True), quiet_option)
@@ -219,6 +222,7 @@ table_options = together(
     file_argument,
     option("--target", "what to predict", "COLUMN", required=True),
     ignore_option,
+    groups_option,
     option(
         "--task",
         "auto: regression if the target has decimals or more than 20 different numbers",

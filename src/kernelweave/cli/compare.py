@@ -81,6 +81,7 @@ def compare(args: Any) -> int:
             methods=args.methods,
             task=args.task,
             ignore=args.ignore,
+            groups=args.groups,
             folds=args.folds,
             max_rows=args.max_rows,
             seconds=args.time,

@@ -241,6 +241,7 @@ def _fit_table(args: Any, frame: Any, announce: Any) -> Any:
         task=args.task,
         C=args.C,
         ignore=args.ignore,
+        groups=args.groups,
         grams={name: _read_gram(name, file) for name, file in args.gram},
         settings=Settings(
             norm=args.norm,
@@ -281,6 +282,11 @@ def _check_answers(args: Any) -> None:
     if (args.method == "annotators") != (args.answers is not None):
         raise click.UsageError(
             "--method annotators and --answers FILE must be given together.",
+            click.get_current_context(),
+        )
+    if args.groups and args.answers:
+        raise click.UsageError(
+            "--groups: not with --method annotators, which compares nothing.",
             click.get_current_context(),
         )
     if args.class_prior and not args.answers:

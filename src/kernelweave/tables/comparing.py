@@ -20,7 +20,7 @@ from .choosing import Announce, encode_target, silent
 from .columns import note_columns
 from .fitting import choose_model
 from .methods import COMPARED, METHODS, Settings, choose_method, for_method
-from .planning import make_splitter, sample_rows
+from .planning import make_folds, sample_rows
 from .problem import Problem, make_problem
 from .reference_models import reference_models
 from .scoring import paired_difference, row_losses, total_score
@@ -146,6 +146,7 @@ def compare_table(
     methods: Sequence[str] = _OURS,
     task: str = "auto",
     ignore: Sequence[str] = (),
+    groups: str | None = None,
     folds: int = 5,
     max_rows: int | None = None,
     seconds: float | None = None,
@@ -170,6 +171,8 @@ def compare_table(
         What the target is.
     ignore : sequence of str
         Columns to leave out.
+    groups : str, optional
+        The column that says which rows belong together; see `fit_table`.
     folds : int
         Outer folds.
     max_rows : int, optional
@@ -196,7 +199,7 @@ def compare_table(
     ['SVM', 'gradient boosting', 'kernelweave mkl', 'linear model']
     """
     settings = settings or Settings()
-    problem = make_problem(frame, target, ignore=ignore, task=task)
+    problem = make_problem(frame, target, ignore=ignore, task=task, groups=groups)
     for name in methods:
         if name not in ("auto", *COMPARED):
             _check_method(problem, name)
@@ -215,12 +218,12 @@ def compare_table(
     scores: dict[str, list[float]] = {}
     losses: dict[str, list[Floats]] = {}
     spent: dict[str, list[float]] = {}
-    splitter = make_splitter(problem, folds, settings.seed)
     codes = encode_target(problem)
-    for k, (train, test) in enumerate(splitter.split(problem.X, problem.y)):
+    parts = make_folds(problem, folds, settings.seed)
+    for k, (train, test) in enumerate(parts):
         models = _models(problem.take(train), methods, settings)
         for i, (name, fit) in enumerate(models.items()):
-            announce(f"fold {k + 1} of {folds}: {name}", (k + i / len(models)) / folds)
+            announce(f"fold {k + 1} of {len(parts)}: {name}", (k + i / len(models)) / len(parts))
             began = time.perf_counter()
             # On few rows OpenMP's threads mostly wait for each other.
             with warnings.catch_warnings(), threadpool_limits(1):
@@ -232,7 +235,7 @@ def compare_table(
             losses.setdefault(name, []).append(own)
     order = sorted(scores, key=lambda name: -float(np.mean(scores[name])))
     unit = float(np.var(codes)) if problem.regression else 1.0  # R2 divides by the variance
-    stacked = {name: np.concatenate(parts) / unit for name, parts in losses.items()}
+    stacked = {name: np.concatenate(values) / unit for name, values in losses.items()}
     return Comparison(
         TITLES[measure],
         {name: np.array(scores[name]) for name in order},
@@ -267,7 +270,7 @@ def _models(
 ) -> dict[str, Callable[[], Any]]:
     """Return functions that choose the options of a model and fit it."""
     ours = {f"kernelweave {name}": partial(_fit_ours, train, name, settings) for name in methods}
-    folds = make_splitter(train, _INNER, settings.seed)
+    folds = make_folds(train, _INNER, settings.seed)
     references = reference_models(train, folds)
     return ours | {name: partial(model.fit, train.X, train.y) for name, model in references.items()}
 

@@ -97,6 +97,7 @@ def fit_table(
     C: float | str = "auto",
     ignore: Sequence[str] = (),
     grams: Mapping[str, Any] | None = None,
+    groups: str | None = None,
     settings: Settings | None = None,
     test_share: float | None = None,
     max_rows: int | None = None,
@@ -136,6 +137,9 @@ def fit_table(
         Columns to leave out.
     grams : dict, optional
         Ready Gram matrices by name; see `make_problem`.
+    groups : str, optional
+        The column that says which rows belong together, as those of one person: folds leave out
+        whole groups, so that scores are those of new ones.
     settings : Settings, optional
         Options of the method.
     test_share : float, optional
@@ -174,7 +178,7 @@ def fit_table(
     ['in', 'out']
     """
     settings = settings or Settings()
-    problem = make_problem(frame, target, ignore=ignore, task=task, grams=grams)
+    problem = make_problem(frame, target, ignore=ignore, task=task, grams=grams, groups=groups)
     if decisions is not None:
         problem = problem.decide(decisions)
     given = (settings.norm, settings.tol, settings.max_iter)

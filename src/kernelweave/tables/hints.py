@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,12 +17,22 @@ _ROWS = 2000  # rows that columns are looked at by
 _LEAST_ROWS = 50  # below which one column may predict by chance
 _RARE = 0.2  # share of a class, relative to equal shares, below which classes are imbalanced
 _COMMON = 0.8  # share of a class from which on accuracy says little
+# Names of columns whose values may stand for persons or things with several rows each, with
+_GROUPS = re.compile(
+    r"(^|[^a-z])(id|subject|patient|participant|person|customer|user|household|family)s?($|[^a-z])"
+)
+_LEAST_GROUPS, _LEAST_MEMBERS = 10, 2.0  # so many values at least, of so many rows in the mean
 _LEAKS = 0.98  # share of the errors of a constant that one column avoids
 
 
 def table_hints(problem: Problem, seed: int = 0) -> list[str]:
     """Return sentences on rare classes, copies of rows and columns that predict the target."""
-    return [*_imbalance(problem), *_copies(problem), *_leaks(problem, seed)]
+    return [
+        *_imbalance(problem),
+        *_copies(problem),
+        *_repeated(problem),
+        *_leaks(problem, seed),
+    ]
 
 
 def _imbalance(problem: Problem) -> list[str]:
@@ -47,8 +59,24 @@ def _percent(share: float) -> str:
     return f"{100 * share:.2g}%" if share < 0.99 else f"{100 * share:.1f}%"
 
 
+def _repeated(problem: Problem) -> list[str]:
+    """Return a sentence for every column that seems to name what several rows belong to."""
+    if problem.groups is not None:
+        return []
+    names = [n for n in problem.columns("number", "category") if _GROUPS.search(n.lower())]
+    counts = {name: problem.X[name].nunique() for name in names}
+    most = len(problem.y) / _LEAST_MEMBERS
+    return [
+        f"the column {name!r} has {count} values in {len(problem.y)} rows; if the model is for new "
+        f"values of it, the scores are too good: --groups {name} leaves out all rows of a value "
+        "together"
+        for name, count in counts.items()
+        if _LEAST_GROUPS <= count <= most
+    ]
+
+
 def _copies(problem: Problem) -> list[str]:
-    groups = row_groups(problem)
+    groups = row_groups(replace(problem, groups=None))
     n_copies = len(groups) - len(np.unique(groups))
     if not n_copies:
         return []

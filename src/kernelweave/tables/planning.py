@@ -7,8 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
 from sklearn.model_selection import (
     GroupKFold,
+    GroupShuffleSplit,
     KFold,
     StratifiedGroupKFold,
     StratifiedKFold,
@@ -16,6 +19,7 @@ from sklearn.model_selection import (
 )
 
 from kernelweave._types import Indices
+from kernelweave.errors import DataError
 
 from .candidates import BOOSTING, LINEAR, METRIC, MKL, SVM, Candidate
 from .problem import Problem
@@ -25,6 +29,7 @@ _LEAST_ROWS = 30  # below which nothing can be compared
 _HELD_OUT = 0.25  # share of the rows where one part is held out in place of folds
 _MOST_HELD_OUT = 10_000
 _FOLDS = (10, 5, 3, 2, 1)
+_MOST_DRAWS = 10  # of folds of whole groups, until each has all classes to learn from
 _BASE = [METRIC, LINEAR, SVM, BOOSTING]
 
 
@@ -99,12 +104,14 @@ def can_be_compared(problem: Problem) -> bool:
 def make_folds(
     problem: Problem, n_folds: int, seed: int, share: float = _HELD_OUT
 ) -> list[tuple[Indices, Indices]]:
-    """Return rows to fit to and rows left out; copies of a row stay together.
+    """Return rows to fit to and rows left out; copies of a row, and given groups, stay together.
 
     ``share``: of the rows that are left out, where there is one fold.
     """
     rows = np.arange(len(problem.y))
     groups: Any = row_groups(problem)
+    if problem.groups is not None:
+        return _fold_groups(problem, groups, n_folds, seed, share)
     if n_folds == 1:
         n_test = max(1, min(_MOST_HELD_OUT, int(share * len(rows))))
         counts = None if problem.regression else problem.y.value_counts()
@@ -113,20 +120,41 @@ def make_folds(
         train, test = train_test_split(rows, test_size=n_test, random_state=seed, stratify=stratify)
         train = train[~np.isin(groups[train], groups[test])]
         return [(np.sort(train), np.sort(test))]
-    splitter: Any = make_splitter(problem, n_folds, seed)
-    if len(np.unique(groups)) == len(rows):
-        groups = None
-    else:
-        stratified = type(splitter).__name__.startswith("Stratified")
-        kind: Any = StratifiedGroupKFold if stratified else GroupKFold
-        splitter = kind(n_folds, shuffle=True, random_state=seed)
-    return list(splitter.split(rows, problem.y.to_numpy(), groups))
+    whole = len(np.unique(groups)) < len(rows)
+    splitter = _splitter(problem, n_folds, seed, whole=whole)
+    return list(splitter.split(rows, problem.y.to_numpy(), groups if whole else None))
 
 
-def make_splitter(problem: Problem, n_folds: int, seed: int) -> Any:
-    """Return folds, stratified by class where every class has as many rows as there are folds."""
+def _splitter(problem: Problem, n_folds: int, seed: int, *, whole: bool) -> Any:
+    """Return folds, stratified by class where every class has as many rows as there are folds.
+
+    ``whole``: of whole groups.
+    """
     plain = problem.regression or problem.y.value_counts().min() < n_folds
-    return (KFold if plain else StratifiedKFold)(n_folds, shuffle=True, random_state=seed)
+    kinds: Any = (GroupKFold, StratifiedGroupKFold) if whole else (KFold, StratifiedKFold)
+    return kinds[not plain](n_folds, shuffle=True, random_state=seed)
+
+
+def _fold_groups(
+    problem: Problem, groups: Indices, n_folds: int, seed: int, share: float
+) -> list[tuple[Indices, Indices]]:
+    """Return folds of whole groups in which every class can be learned."""
+    rows, y = np.arange(len(problem.y)), problem.y.to_numpy()
+    n_groups = len(np.unique(groups))
+    if n_groups < 2:
+        raise DataError("All rows belong to one group, so that none can be left out.")
+    for draw in range(_MOST_DRAWS):
+        if n_folds == 1:
+            splitter: Any = GroupShuffleSplit(1, test_size=share, random_state=seed + draw)
+        else:
+            splitter = _splitter(problem, min(n_folds, n_groups), seed + draw, whole=True)
+        folds = [(train, test) for train, test in splitter.split(rows, y, groups) if len(test)]
+        if problem.regression or all(len(set(y[train])) == len(set(y)) for train, _ in folds):
+            return folds
+    raise DataError(
+        "The groups hold so much of some class that no fold can leave it out; leave out rows of "
+        "classes that few groups have."
+    )
 
 
 def sample_rows(problem: Problem, n_rows: int, seed: int) -> Indices:
@@ -145,8 +173,13 @@ def sample_rows(problem: Problem, n_rows: int, seed: int) -> Indices:
 
 
 def row_groups(problem: Problem) -> Indices:
-    """Return a number for each row that its copies share."""
+    """Return a number for each row that its copies, and the rows of its group, share."""
     import pandas as pd
 
     keys = pd.util.hash_pandas_object(problem.X, index=False)
-    return np.asarray(pd.factorize(keys)[0])
+    copies = np.asarray(pd.factorize(keys)[0])
+    if problem.groups is None:
+        return copies
+    own = pd.factorize(problem.groups)[0] + len(copies)
+    edges = coo_array((np.ones(len(own)), (copies, own)), shape=(2 * len(own),) * 2)
+    return np.asarray(connected_components(edges, directed=False)[1][copies])

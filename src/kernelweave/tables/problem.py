@@ -45,6 +45,9 @@ class Problem:
         Sentences on rows that were left out.
     decisions : tuple of Decision
         Decisions of a person, applied to ``y``; see `decide`.
+    groups : pandas.Series or None
+        For each row the number of its group, as of a person with several rows. Folds leave out
+        whole groups.
     """
 
     X: pd.DataFrame
@@ -54,6 +57,7 @@ class Problem:
     grams: Mapping[str, Any] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     decisions: tuple[Decision, ...] = ()
+    groups: pd.Series[Any] | None = None
 
     def columns(self, *kinds: str) -> list[str]:
         """Return the names of the columns of these kinds."""
@@ -61,7 +65,8 @@ class Problem:
 
     def take(self, rows: Any) -> Problem:
         """Return the problem on some rows, given by position."""
-        return replace(self, X=self.X.iloc[rows], y=self.y.iloc[rows])
+        groups = None if self.groups is None else self.groups.iloc[rows]
+        return replace(self, X=self.X.iloc[rows], y=self.y.iloc[rows], groups=groups)
 
     def without(self, columns: Sequence[str]) -> Problem:
         """Return the problem without some columns."""
@@ -128,6 +133,7 @@ def make_problem(
     ignore: Sequence[str] = (),
     task: str = "auto",
     grams: Mapping[str, Any] | None = None,
+    groups: str | None = None,
 ) -> Problem:
     """Split a table into columns to learn from and a target.
 
@@ -147,6 +153,9 @@ def make_problem(
     grams : dict, optional
         Ready Gram matrices by name. A column of this name holds their row numbers; where there is
         none, row i of the table is row i of the matrix.
+    groups : str, optional
+        The column that says which rows belong together, as those of one person. It is left out; a
+        row without a value is a group of its own.
 
     Returns
     -------
@@ -165,8 +174,10 @@ def make_problem(
     """
     if task not in TASKS:
         raise InputError(f"task: must be one of {', '.join(map(repr, TASKS))}, got {task!r}.")
-    for column in (target, *ignore):
+    for column in (target, *ignore, *([groups] if groups else [])):
         check_column(frame, column)
+    if groups == target:
+        raise InputError(f"groups: must be another column than the target, got {groups!r}.")
     frame, notes = add_row_numbers(frame, grams or {}), []
     missing = frame[target].isna()
     if missing.any():
@@ -175,14 +186,33 @@ def make_problem(
     if not len(frame):
         raise DataError(f"The column {target!r} has no values.")
     y, regression = _typed_target(frame[target], task)
-    X = frame.drop(columns=[target, *ignore, *(grams or {})])
+    hidden = [*ignore, *([groups] if groups and groups not in ignore else [])]
+    X = frame.drop(columns=[target, *hidden, *(grams or {})])
     kinds = describe_columns(X)
     useless = [c.name for c in kinds if c.kind == "none"]
     if len(useless) == len(X.columns) and not grams:
         why = "; ".join(f"{c.name!r}: {c.why}" for c in kinds)
         raise DataError(f"No column is left to learn from{f' ({why})' if why else ''}.")
     X = X.drop(columns=useless).assign(**{name: frame[name] for name in grams or {}})
-    return Problem(X, y, regression, tuple(kinds), dict(grams or {}), tuple(notes))
+    together = None if groups is None else _number_groups(frame[groups])
+    if together is not None:
+        notes.append(
+            f"rows with the same {groups!r} stay together when rows are left out "
+            f"({together.nunique()} groups); {groups!r} itself is not learned from"
+        )
+    return Problem(X, y, regression, tuple(kinds), dict(grams or {}), tuple(notes), groups=together)
+
+
+def _number_groups(column: pd.Series[Any]) -> pd.Series[Any]:
+    """Return the number of the group of every row; a gap is a group of its own."""
+    import pandas as pd
+
+    codes, values = pd.factorize(column)
+    gaps = codes < 0
+    codes[gaps] = len(values) + np.arange(gaps.sum())
+    if len(values) + gaps.sum() < 2:
+        raise InputError(f"groups: the column {column.name!r} has one value only.")
+    return pd.Series(codes, column.index)
 
 
 def add_row_numbers(frame: pd.DataFrame, grams: Mapping[str, Any]) -> pd.DataFrame:
