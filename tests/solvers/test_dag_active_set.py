@@ -62,7 +62,7 @@ def test_searches_that_are_cut_are_not_repeated(monkeypatch):
     """A search that reaches its limit proves nothing, and so would the next one."""
     rng = np.random.default_rng(0)
     lattice = ConjunctionLattice(
-        PackedRows.of(rng.random((60, 14)) < 0.7), base=1.2, max_visited=3000
+        PackedRows.of(rng.random((60, 14)) < 0.7), base=1.2, max_visited=2000
     )
     efforts, search = [], lattice.price
 
@@ -73,8 +73,8 @@ def test_searches_that_are_cut_are_not_repeated(monkeypatch):
 
     monkeypatch.setattr(lattice, "price", count)
     Y = np.where(rng.random((60, 1)) < 0.5, -1.0, 1.0)
-    problem = DagProblem(lattice, Y, np.full((60, 1), 10.0), Hinge(), 1.5)
-    result = dag_active_set(problem, Limits(1e-5, 500), max_nodes=300)
+    problem = DagProblem(lattice, Y, np.full((60, 1), 30.0), Hinge(), 1.5)
+    result = dag_active_set(problem, Limits(1e-5, 500), max_nodes=1000)
     assert not result.converged
     assert efforts.count((1.0, False)) == 1
     assert result.history[-1].solves <= 20  # no certificate will come, however exact they are

@@ -43,6 +43,9 @@ class ActiveSetOptions:
     growth: float = 0.5  # nodes activated per round, relative to the active ones
     min_growth: int = 50  # nodes activated per round, at least
     batch: int = 10  # priced nodes that are activated together
+    # Norms of new nodes begin at this quantile of those above 1e-3 of the largest. Most of them are
+    # irrelevant; with the median in its place, tables with C = 10 to 100 take 1.8 times as long.
+    newest: float = 0.01
     uncertified_gap: float = 0.03  # on the active nodes, where the graph has more than can be seen
     thin_rounds: int = 2  # rounds of few nodes and no progress before nodes of less price are added
     quick_effort: float = 1 / 16  # of a search that only has to find nodes, not to prove
@@ -170,8 +173,8 @@ def dag_active_set(
         thin = thin + 1 if few and bounds.gap > OPTIONS.progress * gap else 0
         if grows:
             _activate(graph, priced, max_nodes)
-            typical = float(np.median(norms[norms > 1e-3 * norms.max()]))
-            norms = np.append(norms, np.full(len(graph.nodes) - len(norms), typical))
+            low = float(np.quantile(norms[norms > 1e-3 * norms.max()], OPTIONS.newest))
+            norms = np.append(norms, np.full(len(graph.nodes) - len(norms), low))
     if polish is not None and bounds.converged and bounds.solves < max_iter:
         most = min(max_iter, bounds.solves + OPTIONS.polish_solves)
         solve(active, bounds, polish, most, norms, dual_coef)
