@@ -212,7 +212,9 @@ def together(*decorators: Decorator) -> Decorator:
 file_argument = click.argument("file", type=FILE)
 model_argument = click.argument("model", type=FILE)
 ignore_option = option("--ignore", "leave out; may be repeated", "COLUMN", multiple=True)
-seed_option = option("--seed", "seed of all random draws (0)", "NUMBER", int, default=0)
+seed_option = option(
+    "--seed", "seed of all random draws (0)", "NUMBER", click.IntRange(0, 2**32 - 1), default=0
+)
 quiet_option = option("--quiet", "print nothing but warnings", is_flag=True)
 output_options = together(option("--json", "print the result as JSON", is_flag=True), quiet_option)
 table_options = together(
