@@ -150,9 +150,8 @@ class Attributions:
         means, errors : ndarray of shape (n_players,) or (n_players, n_outputs)
             Standard errors of a single row are NaN.
         """
-        sizes, shared = np.abs(self.values[None] if self.is_row else self.values), 0.0
-        if self.shared_errors is not None:
-            shared = self.shared_errors
+        sizes = np.abs(self.values[None] if self.is_row else self.values)
+        shared: Any = 0.0 if self.shared_errors is None else self.shared_errors
         if all_outputs and self._several:
             sizes, shared = sizes.mean(axis=2), np.mean(shared, axis=-1)
         n = len(sizes)
