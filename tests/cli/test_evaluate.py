@@ -126,6 +126,8 @@ def test_regression(patients, capsys):
         ({}, "--by twn", "The table has no column 'twn'; did you mean 'town'?"),
         ({}, "--weight dose", "--weight: 'dose' must hold numbers that are not negative"),
         ({}, "--positive maybe", "--positive: must be a class of the model (no, yes)"),
+        ({}, "--seed -1", "'--seed': -1 is not in the range"),
+        ({}, "--weight town", "without gaps, but row 0 has "),
         (
             {},
             "--against r.kw",

@@ -128,18 +128,22 @@ def test_the_target_is_ignored(patients, capsys):
         (["--rows", "0,500"], "--rows: the table has the rows 0 to 99"),
         (["--rows", "one"], "must be row numbers such as 0,5,7, got 'one'"),
         (["--rows", ""], "must be row numbers such as 0,5,7"),
-        (["--by", "rule"], "by: 'rule' needs a model that consists of rules"),
+        (["--by", "rule"], "--by: 'rule' needs a model that consists of rules"),
         (["--by", "colum"], "is not one of 'column', 'source', 'kernel', 'rule'"),
         (["--top", "0"], "must be a whole number > 0"),
         (["--background", "absent.csv"], "absent.csv"),
+        (["--background", "narrow.csv"], "--background: lacks "),
     ],
 )
 def test_bad_input_gets_one_sentence(patients, capsys, options, message):
     fit(capsys, "mkl")
+    TABLE[["age"]].to_csv("narrow.csv", index=False)
     out, err = run(capsys, "explain", "t.kw", "t.csv", *options, code=2)
     assert out == ""
     assert message in err
     assert len([line for line in err.splitlines() if "error: " in line]) == 1
+    _, err = run(capsys, "explain", "t.kw", "narrow.csv", code=2)
+    assert "error: The table lacks " in err
 
 
 def test_models_that_predict_no_rows_are_refused(patients, capsys):

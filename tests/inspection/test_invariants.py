@@ -1,12 +1,24 @@
 """What holds for all kernels and rows."""
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from kernelweave import ARD, RBF, Additive, Laplacian, Linear, MKLRegressor, Overlap, Polynomial
+from kernelweave import (
+    ARD,
+    RBF,
+    Additive,
+    CombinedClassifier,
+    Laplacian,
+    Linear,
+    MKLRegressor,
+    Overlap,
+    Polynomial,
+    RuleEnsembleRegressor,
+)
 from kernelweave.inspection import explain
 
 N = 24
@@ -150,6 +162,48 @@ def test_standard_errors_cover_the_choice_of_the_background():
         e = explain(model, X[:4], X[random.choice(500, 50, replace=False)])
         inside.append(np.abs(e.values - whole) <= 1.96 * e.errors)
     assert 0.9 <= np.mean(inside) <= 0.99
+
+
+@pytest.mark.parametrize("by", ["column", "kernel", "rule"])
+def test_what_background_rows_add_to_the_errors_of_importance(by):
+    random = np.random.default_rng(1)
+    X, Z = random.normal(size=(6, 3)), np.repeat(random.normal(size=(8, 3)), [1, 2] * 4, axis=0)
+    F = random.normal(size=(80, 3))
+    model = RuleEnsembleRegressor() if by == "rule" else MKLRegressor([RBF(2.0), Linear()])
+    model.fit(F, F[:, 0] * F[:, 1] + F[:, 2])
+    for names in {by, "column"}:
+        e = explain(model, X, Z, by=names)
+        single = np.array([explain(model, X, z[None], by=names).values for z in Z])
+        changes = ((single - e.values) * np.sign(e.values)).mean(axis=1)
+        expected = (changes**2).sum(axis=0) / (12 * 11)
+        assert np.allclose((e.shared_errors**2).sum(axis=0), expected, atol=1e-14)
+        assert explain(model, X, Z[:1], by=names).shared_errors is None
+
+
+@pytest.mark.parametrize("kind", ["kernels", "rules", "members that do not add up"])
+def test_errors_of_importance_cover_rows_and_background(kind):
+    """The spread of repeated draws is about what each draw states."""
+    random = np.random.default_rng(2)
+    X = random.exponential(size=(3000, 5))
+    y = X[:, 0] * X[:, 1] + X[:, 2]
+    if kind == "rules":
+        model = RuleEnsembleRegressor(C=10).fit(X[:150], y[:150])
+    elif kind == "kernels":
+        model = MKLRegressor([RBF(2.0)], C=10).fit(X[:80], y[:80])
+    else:
+        model = CombinedClassifier().fit(X[:80], y[:80] > 2)
+    few = None if kind != "members that do not add up" else 12
+    found = []
+    for _ in range(60):
+        rows = random.permutation(3000)[:72]
+        e = explain(model, X[rows[:60]], X[rows[60:]], n_permutations=few)
+        found.append([*e.mean_sizes(), np.abs(e.values).std(axis=0, ddof=1) / np.sqrt(60)])
+    means, errors, of_rows = np.swapaxes(found, 0, 1)
+    deciding = means.mean(axis=0) > 0.2 * means.mean(axis=0).max()
+    spread = means.std(axis=0, ddof=1)[deciding]
+    ratios = [spread / np.sqrt((e**2).mean(axis=0))[deciding] for e in (errors, of_rows)]
+    assert 0.7 < np.sqrt(np.mean(ratios[0] ** 2)) < 1.2
+    assert ratios[1].max() > 1.2 * ratios[0].max()  # the rows alone are not enough
 
 
 def test_many_background_rows_are_thinned_out():

@@ -130,6 +130,8 @@ def test_combined_regressors_add_up():
     assert len(by_kernel.feature_names) == 3
     assert np.abs(by_kernel.predictions - model.predict(X[:3])).max() <= 1e-12
     assert explain(model, X[:3], X[10:17], value="independent").errors is None
+    own = [explain(member, X[:3], X[10:17]).shared_errors for member in model.members_]
+    assert np.allclose(e.shared_errors, 0.25 * own[0] + 0.75 * own[1], atol=1e-14)
 
 
 @pytest.mark.parametrize(

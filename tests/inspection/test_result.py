@@ -76,7 +76,15 @@ def test_tables(three, two):
     sizes = np.abs(two.values)
     row = table.set_index("name").loc["age"]
     assert row["importance"] == pytest.approx(sizes[:, 0].mean())
-    assert row["error"] == pytest.approx(sizes[:, 0].std(ddof=1) / np.sqrt(12))
+    of_rows, of_background = sizes[:, 0].var(ddof=1) / 12, (two.shared_errors[:, 0] ** 2).sum()
+    assert row["error"] == pytest.approx(np.sqrt(of_rows + of_background))
+    # The background's part is known for all rows together, and in every output.
+    assert two[:12].mean_sizes()[1][0] == pytest.approx(np.sqrt(of_rows))
+    means, errors = three.mean_sizes(all_outputs=True)
+    whole = np.abs(three.values).mean(axis=2)
+    assert np.allclose(means, whole.mean(axis=0))
+    shared = (three.shared_errors.mean(axis=2) ** 2).sum(axis=0)
+    assert np.allclose(errors**2, whole.var(axis=0, ddof=1) / 12 + shared)
     assert three.importance().columns[0] == "output"
     assert np.isnan(two[0].importance()["error"]).all()
 

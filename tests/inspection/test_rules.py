@@ -169,6 +169,13 @@ def test_functional_game_counts_absent_players_as_true():
     assert np.allclose(found.values[:, :, 0], [[0.0, -3.0, -3.0], [0.0, 0.0, 0.0]], atol=1e-15)
 
 
+def check_spread(found, one_by_one):
+    """Compare with the values against each background row."""
+    assert np.allclose(found.spread.variances, np.var(one_by_one, axis=0), atol=1e-13)
+    changes = (one_by_one - found.values) * np.sign(found.values)
+    assert np.allclose(found.spread.changes, np.sum(changes, axis=1), atol=1e-12)
+
+
 def test_variances_are_those_over_single_background_rows():
     rng = np.random.default_rng(1)
     X, Z = rng.normal(size=(5, 6)), rng.normal(size=(30, 6))
@@ -180,7 +187,7 @@ def test_variances_are_those_over_single_background_rows():
     every = values(Z, np.full(30, 1 / 30))
     one_by_one = np.array([values(Z[[t]], np.ones(1)).values for t in range(30)])
     assert np.allclose(every.values, one_by_one.mean(axis=0), atol=1e-13)
-    assert np.allclose(every.variances, one_by_one.var(axis=0), atol=1e-13)
+    check_spread(every, one_by_one)
 
 
 def test_weights_of_the_background_stand_for_repeated_rows():
@@ -192,8 +199,12 @@ def test_weights_of_the_background_stand_for_repeated_rows():
         explain_rules(rules, intercept, X, rows, shares, lambda c: c.position, 6)
         for rows, shares in ((Z, counts / 7), (np.repeat(Z, counts, axis=0), np.full(7, 1 / 7)))
     ]
-    for name in ("values", "variances", "base"):
-        first, second = (getattr(found, name) for found in results)
+    for first, second in (
+        [found.values for found in results],
+        [found.base for found in results],
+        [found.spread.variances for found in results],
+        [np.tensordot(found.spread.weights, found.spread.changes**2, 1) for found in results],
+    ):
         assert np.allclose(first, second, atol=1e-13)
 
 
@@ -204,7 +215,7 @@ def test_many_background_rows_give_variances_from_some():
     found = explain_rules(rules, np.zeros(2), X, Z, shares, lambda c: c.position, 6)
     few = explain_rules(rules, np.zeros(2), X[:2], Z, shares, lambda c: c.position, 6)
     assert np.array_equal(found.values[:2], few.values)  # values are never estimated
-    ratio = np.sqrt(found.variances[:2] / few.variances)[few.variances > 1e-3]
+    ratio = np.sqrt(found.spread.variances[:2] / few.spread.variances)[few.spread.variances > 1e-3]
     assert 0.7 < ratio.min() < ratio.max() < 1.4
     assert not np.array_equal(ratio, np.ones_like(ratio))
 
@@ -225,7 +236,7 @@ def test_each_rule_as_a_player():
         explain_each_rule(model.rules_, model.intercept_, X, Z.iloc[[t]], np.ones(1)).values
         for t in range(30)
     ]
-    assert np.allclose(found.variances, np.var(one_by_one, axis=0), atol=1e-13)
+    check_spread(found, one_by_one)
 
 
 def test_a_column_without_conditions_gets_exactly_zero():

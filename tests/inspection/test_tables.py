@@ -9,7 +9,7 @@ import pytest
 import scipy.sparse as sp
 
 from kernelweave.errors import InputError
-from kernelweave.inspection.tables import Mixer, cells, merge_equal, model_columns
+from kernelweave.inspection.tables import Mixer, cells, merge_equal, model_columns, two_samples
 
 FRAME = pd.DataFrame({"a": [1.0, 2.0], "b": ["x", "y"], "c": [5, 6]})
 
@@ -21,6 +21,17 @@ def test_columns_are_those_of_the_fit():
         model_columns(first, FRAME[["b", "c"]], "background")
     with pytest.raises(InputError, match="X: has 3 columns, but the model was fitted to 2"):
         model_columns(SimpleNamespace(n_features_in_=2), np.zeros((4, 3)))
+
+
+def test_two_samples_are_apart_where_they_can_be():
+    rows, behind = two_samples(100, 30, 40)
+    assert (len(rows), len(behind)) == (30, 40)
+    assert not set(rows) & set(behind)
+    assert (rows[0], rows[-1]) == (0, 99)
+    assert np.diff(behind).max() <= 5  # spread evenly
+    rows, behind = two_samples(50, 30, 40)
+    assert (len(rows), len(behind)) == (30, 40)
+    assert [len(part) for part in two_samples(3, 200, 200)] == [3, 3]
 
 
 def test_cells_are_numbers_where_they_can():

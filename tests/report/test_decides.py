@@ -19,7 +19,6 @@ from kernelweave.report.decides import (
     Deciding,
     _affordable,
     _fast_enough,
-    _some,
     measure_importance,
     section,
     what_decides,
@@ -175,9 +174,3 @@ def test_importance_lists_many_columns_in_part(monkeypatch):
     found = measure_importance(MKLRegressor([Linear()]).fit(X, X[:, 2]), X)
     assert (len(found.names), found.n_columns, found.names[0]) == (2, 4, "column 2")
     assert found.means[0] > found.means[1]
-
-
-def test_rows_are_spread_evenly():
-    assert _some(NUMBERS, 60) is NUMBERS
-    np.testing.assert_array_equal(_some(NUMBERS, 3), NUMBERS.iloc[[0, 30, 59]])
-    np.testing.assert_array_equal(_some(np.arange(10)[:, None], 4)[:, 0], [0, 3, 6, 9])

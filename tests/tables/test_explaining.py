@@ -35,6 +35,9 @@ def test_some_rows_are_enough_for_importance(model, monkeypatch):
     assert len(found) == len(rows) == 7
     assert np.ptp(np.diff(rows)) <= 1
     assert len(explain_table(model, FRAME)[1]) == 60
+    # Standard errors take rows and background for two samples.
+    assert found.n_background == 53
+    assert explain_table(model, FRAME, FRAME, every=False)[0].n_background == 60
 
 
 def test_models_that_mix_columns_are_sampled_on_fewer_rows(monkeypatch):

@@ -93,6 +93,8 @@ def test_names_of_targets():
     for nothing in (None, []):
         with pytest.raises(InputError, match="--target: this model does not know the name"):
             target_names(MODEL, nothing)
+    with pytest.raises(InputError, match="--target: 'a' is a column that the model predicts from"):
+        target_names(MODEL, ["y", "a"])
 
 
 @pytest.mark.parametrize("weight", [[-1.0] * 5, [0.0] * 5, [np.nan] * 5, list("abcde")])

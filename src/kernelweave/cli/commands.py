@@ -215,7 +215,9 @@ ignore_option = option("--ignore", "leave out; may be repeated", "COLUMN", multi
 groups_option = option(
     "--groups", "rows with the same value stay together when rows are left out", "COLUMN"
 )
-seed_option = option("--seed", "seed of all random draws (0)", "NUMBER", int, default=0)
+seed_option = option(
+    "--seed", "seed of all random draws (0)", "NUMBER", click.IntRange(0, 2**32 - 1), default=0
+)
 quiet_option = option("--quiet", "print nothing but warnings", is_flag=True)
 output_options = together(option("--json", "print the result as JSON", is_flag=True), quiet_option)
 table_options = together(

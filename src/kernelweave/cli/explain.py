@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import click
+
+from kernelweave.errors import InputError
 
 from .commands import COUNT, FILE, command, file_argument, model_argument, option, output_options
 from .terminal import (
@@ -25,7 +28,7 @@ _LEAST = 30  # letters for the names of a table
 _HELP = """\
 Shapley values: the prediction of a row minus the average prediction of the background, shared among
 the columns. Without --rows a table shows how much each column changes predictions on average, over
-200 rows of the table (50 for models that compare columns together). Rows are counted from 0 below
+200 rows of the table (100 for models that compare columns together). Rows are counted from 0 below
 the header. Of several classes single rows show the predicted one. The table needs the columns the
 model was fitted to; the target is ignored.
 
@@ -68,14 +71,18 @@ def explain(args: Any) -> int:
             write_message(f"note: {note}")
     with live(args.quiet) as announce:
         announce("explaining", 0.0)
-        found, rows = explain_table(
-            model,
-            table.frame,
-            None if behind is None else behind.frame,
-            rows=args.rows,
-            every=args.out is not None,
-            by=args.by,
-        )
+        try:
+            found, rows = explain_table(
+                model,
+                table.frame,
+                None if behind is None else behind.frame,
+                rows=args.rows,
+                every=args.out is not None,
+                by=args.by,
+            )
+        except InputError as error:  # arguments by the names that the command has for them
+            said = re.sub("^(by|background):", r"--\1:", str(error))
+            raise InputError(re.sub("^X:", "The table", said)) from None
     if args.out is not None:
         frame = found.to_frame()
         frame["row"] = [rows[i] for i in frame["row"]]

@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import click
+
 from kernelweave.errors import DataError, InputError
 
 from .commands import FILE, check_output, command, model_argument, option, quiet_option
@@ -28,7 +30,7 @@ examples:
 @option("--data", "a table with the columns of the model, best of new rows", "FILE", FILE)
 @option("--target", "what is predicted (the column that fit was given)", "COLUMN")
 @option("--out", "where to write (MODEL with ending .html)", "HTML", FILE)
-@option("--cv", "fit the model again on this many folds of the table", "NUMBER", int)
+@option("--cv", "fit the model again on this many folds of the table", "NUMBER", click.IntRange(2))
 @option("--title", "heading of the page", "TEXT")
 @quiet_option
 def report(args: Any) -> int:
@@ -40,6 +42,8 @@ def report(args: Any) -> int:
 
     if args.target is not None and args.data is None:
         raise InputError("--target: names a column of a table, so it needs --data FILE.")
+    if args.cv is not None and args.data is None:
+        raise InputError("--cv: fits the model again on folds of a table, so it needs --data FILE.")
     out = Path(args.out or f"{Path(args.model).stem}.html")
     check_output("--out", out)  # before measuring
     model, about = load(args.model), describe(args.model)

@@ -193,6 +193,7 @@ def _result(estimator: Any, game: Game, shares: Shares, output: Any) -> Attribut
         "base_values": np.tile(shares.base, (len(shares.values), 1)),
         "errors": shares.errors,
         "interaction_values": pairs,
+        "shared_errors": None if shares.shared is None else shares.shared / len(shares.values),
     }
     if n_outputs == 1:
         arrays = {name: None if a is None else a[..., 0] for name, a in arrays.items()}

@@ -109,6 +109,9 @@ class Shares:
         As in `Attributions`.
     data : ndarray of shape (n_rows, n_players), or None
         What is shown beside the values; None: the columns of the players.
+    shared : ndarray of shape (n_background, n_players, n_outputs), or None
+        What each background row adds to the standard errors of the sums of ``|values|``: see
+        `shared_errors`.
     """
 
     names: tuple[str, ...]
@@ -120,6 +123,7 @@ class Shares:
     error_bound: float = 0.0
     n_permutations: int = 0
     data: Any = None
+    shared: Floats | None = None
 
 
 @singledispatch
@@ -139,7 +143,7 @@ Link = tuple[str | None, frozenset[int]]
 def linked(terms: Any, game: Game) -> list[Link]:
     """Return which players are connected by the terms of a model, for ``by="source"``."""
     raise InputError(
-        "by: 'source' is not known for this model; name the groups, as in "
+        "by: 'source' is not known for this model. Hint: in Python groups can be named, as in "
         "by={'blood': ['iron', 'sugar']}."
     )
 
@@ -170,6 +174,46 @@ def mean_and_error(
     # Merged rows count as often as they occurred, hence m - 1 for all of them.
     variance = np.tensordot(game.weights, (parts - mean) ** 2, 1) / (game.n_background - 1)
     return mean, (1.0 if drawn else game.correction) * np.sqrt(variance)
+
+
+def shared_errors(
+    changes: Floats, game: Game, weights: Floats | None = None, *, drawn: int = 0
+) -> Floats | None:
+    """Return what each background row adds to the standard errors of the sums of ``|values|``.
+
+    All rows are compared with the same background, so that its error does not average out over
+    them. The sum of squares over the background rows is the variance of a sum.
+
+    Parameters
+    ----------
+    changes : ndarray of shape (n_background, ...)
+        Sums over the rows of ``sign(value) * (value against this background row - value)``.
+    game : Game
+        What was asked.
+    weights : ndarray of shape (n_background,), optional
+        Weights of the background rows; those of the game by default.
+    drawn : int
+        As in `mean_and_error`.
+    """
+    if game.n_background < 2:
+        return None
+    scales = np.sqrt((game.weights if weights is None else weights) / (game.n_background - 1))
+    factor = 1.0 if drawn else game.correction
+    return np.asarray(factor * scales.reshape(-1, *(1,) * (changes.ndim - 1)) * changes)
+
+
+def signed_changes(parts: Floats, values: Floats) -> Floats:
+    """Return the changes that `shared_errors` takes.
+
+    Parameters
+    ----------
+    parts : ndarray of shape (n_rows, n_background, n_players, n_outputs)
+        Values against every background row.
+    values : ndarray of shape (n_rows, n_players, n_outputs)
+        Their means.
+    """
+    signed = np.einsum("itlo,ilo->tlo", parts, np.sign(values))
+    return np.asarray(signed - np.abs(values).sum(axis=0))
 
 
 def listed_names(names: Sequence[str], most: int = 3) -> str:

@@ -13,7 +13,16 @@ from kernelweave.estimators.terms import KernelTerm, KernelTerms
 from kernelweave.kernels.base import Rows, take
 from kernelweave.kernels.table import is_sparse
 
-from .game import Game, Link, Shares, attribute, linked, mean_and_error
+from .game import (
+    Game,
+    Link,
+    Shares,
+    attribute,
+    linked,
+    mean_and_error,
+    shared_errors,
+    signed_changes,
+)
 from .games import Board
 from .pieces import Piece, make_pieces
 from .series import PowerSeries
@@ -59,6 +68,7 @@ def attribute_kernels(terms: KernelTerms, game: Game) -> Shares:
     owner[owner < 0] = players
     found: list[Any] = []
     nodes, bound, n_permutations = 0, 0.0, 0
+    changes: Any = 0.0
     for first in range(0, n, size):
         index = np.arange(first, min(first + size, n))
         shape = (len(index), width, players + 1, n_outputs)
@@ -73,6 +83,7 @@ def attribute_kernels(terms: KernelTerms, game: Game) -> Shares:
         values, errors = board.values[:, 0], None
         if joint:
             values, errors = mean_and_error(board.values, game, axis=1, drawn=board.n_permutations)
+            changes = changes + signed_changes(board.values, values)[:, :-1]
         found.append((values[:, :-1], errors, pairs))
         nodes, bound = max(nodes, board.nodes), max(bound, float(board.bounds.max()))
         n_permutations = max(n_permutations, board.n_permutations)
@@ -91,6 +102,7 @@ def attribute_kernels(terms: KernelTerms, game: Game) -> Shares:
         nodes,
         bound,
         n_permutations,
+        shared=shared_errors(changes, game, drawn=n_permutations) if joint else None,
     )
 
 
@@ -143,19 +155,23 @@ def _check_work(pieces: list[Piece], n_rows_explained: int, width: int) -> None:
 
 def _by_kernel(terms: KernelTerms, X: Any, Z: Any, game: Game) -> Shares:
     """Return ``f_j(x) - mean f_j(z)``: the model is a sum over its kernels."""
-    values, errors, base = [], [], terms.intercept.astype(np.float64)
+    values, errors, changes, base = [], [], [], terms.intercept.astype(np.float64)
     at_rows: dict[Hashable, Rows] = {}
     at_background: dict[Hashable, Rows] = {}
     for term in terms.terms:
-        mean, error = mean_and_error(_values(term, Z, at_background), game)
+        behind = _values(term, Z, at_background)
+        mean, error = mean_and_error(behind, game)
         values.append(_values(term, X, at_rows) - mean)
         errors.append(np.broadcast_to(error, values[-1].shape))
+        changes.append((mean - behind) * np.sign(values[-1]).sum(axis=0))
         base = base + mean
     names = tuple(term.name for term in terms.terms)
     pairs = None
     if game.interactions:
         pairs = np.zeros((X.shape[0], len(names), len(names), len(base)))
-    return Shares(names, np.stack(values, axis=1), base, np.stack(errors, axis=1), pairs)
+    shared = shared_errors(np.stack(changes, axis=1), game)
+    stacked = np.stack(values, axis=1), base, np.stack(errors, axis=1)
+    return Shares(names, *stacked, pairs, shared=shared)
 
 
 def _values(term: KernelTerm, X: Any, known: dict[Hashable, Rows]) -> Floats:

@@ -35,6 +35,8 @@ from .game import (
     attribute,
     linked,
     mean_and_error,
+    shared_errors,
+    signed_changes,
 )
 from .tables import Mixer, cells, pick_rows
 
@@ -160,11 +162,10 @@ def attribute_members(terms: MemberTerms, game: Game) -> Shares:
     ]
     base = terms.intercept + sum(slopes @ shares.base for shares, slopes in parts)
     values = [shares.values @ slopes.T for shares, slopes in parts]
-    errors = None
-    if all(shares.errors is not None for shares, _ in parts):
-        # Standard errors of a sum of dependent estimates are at most the sum of theirs.
-        sizes = [shares.errors @ np.abs(slopes).T for shares, slopes in parts]
-        errors = _joined(sizes, game)
+    # Standard errors of a sum of dependent estimates are at most the sum of theirs. A background
+    # row changes the members alike, where their values have the same sign.
+    errors = _joined_errors([(shares.errors, slopes) for shares, slopes in parts], game)
+    shared = _joined_errors([(shares.shared, slopes) for shares, slopes in parts], game)
     pairs: Any = None
     names = parts[0][0].names
     if game.by == "column" and game.interactions:
@@ -183,6 +184,7 @@ def attribute_members(terms: MemberTerms, game: Game) -> Shares:
         sum(float(np.abs(s).sum(axis=0).max()) * shares.error_bound for shares, s in parts),
         max(shares.n_permutations for shares, _ in parts),
         np.concatenate(data, axis=1) if kept else None,
+        shared,
     )
 
 
@@ -211,6 +213,12 @@ def _joined(arrays: list[Any], game: Game) -> Floats:
     if game.by == "column":
         return np.asarray(sum(arrays))
     return np.concatenate(arrays, axis=1)
+
+
+def _joined_errors(parts: list[tuple[Any, Floats]], game: Game) -> Floats | None:
+    if any(errors is None for errors, _ in parts):
+        return None
+    return _joined([errors @ np.abs(slopes).T for errors, slopes in parts], game)
 
 
 @attribute.register
@@ -256,10 +264,13 @@ def attribute_function(terms: FunctionTerms, game: Game) -> Shares:
         ]
 
     by_row = [row for rows in run_each(of_rows, range(0, n, size)) for row in rows]
-    mean, errors = mean_and_error(np.stack([v for v, _ in by_row]), game, axis=1, drawn=drawn)
+    parts = np.stack([v for v, _ in by_row])
+    mean, errors = mean_and_error(parts, game, axis=1, drawn=drawn)
+    shared = shared_errors(signed_changes(parts, mean), game, drawn=drawn)
     base = game.weights @ terms.function(game.background)
     pairs = np.stack([p for _, p in by_row if p is not None]) if game.interactions else None
-    return Shares(game.players.names, mean, base, errors, pairs, n_permutations=drawn)
+    names = game.players.names
+    return Shares(names, mean, base, errors, pairs, n_permutations=drawn, shared=shared)
 
 
 def _coalitions(game: Game, drawn: int, row: int) -> Coalitions:

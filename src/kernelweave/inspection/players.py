@@ -76,8 +76,8 @@ def sources(players: Players, links: list[Link]) -> Players:
         parts = _components(used, [linked for _, linked in links])
         if len(parts) < 2:
             raise InputError(
-                "by: 'source' finds one source only, because kernels connect all columns; name the "
-                "groups, as in by={'blood': ['iron', 'sugar']}."
+                "by: 'source' finds one source only, because kernels connect all columns. Hint: "
+                "in Python groups can be named, as in by={'blood': ['iron', 'sugar']}."
             )
         groups = {listed_names([players.names[p] for p in part]): part for part in parts}
     rest = [p for p in range(len(players)) if p not in used]

@@ -61,6 +61,9 @@ class Attributions:
         Permutations where values are sampled; 0 where they are exact.
     quantity : {"decision", "prediction"}
         What the outputs are.
+    shared_errors : ndarray of shape (n_background, n_players[, n_outputs]), or None
+        What each background row adds to the standard errors of the mean sizes over all rows, as
+        roots of variances that add up; None for some of the rows and without `errors`.
     """
 
     values: Floats
@@ -75,6 +78,7 @@ class Attributions:
     n_background: int = 0
     n_permutations: int = 0
     quantity: str = "prediction"
+    shared_errors: Floats | None = None
 
     @property
     def _several(self) -> bool:
@@ -110,7 +114,7 @@ class Attributions:
             return self
         if self.is_row:
             raise TypeError("a single row of Attributions has no rows to pick")
-        return self._changed(lambda array: array[rows], *_BY_ROW)
+        return replace(self._changed(lambda array: array[rows], *_BY_ROW), shared_errors=None)
 
     def _output(self, output: Any) -> Attributions:
         """Return one output, by name or number."""
@@ -120,7 +124,7 @@ class Attributions:
             raise InputError(f"output: there are {len(self.output_names)} outputs, got {output}.")
         if not self._several:
             return self
-        one = self._changed(lambda array: array[..., output], *_BY_OUTPUT)
+        one = self._changed(lambda array: array[..., output], *_BY_OUTPUT, "shared_errors")
         return replace(one, output_names=(self.output_names[output],))
 
     def _changed(self, change: Callable[[Any], Any], *names: str) -> Attributions:
@@ -129,10 +133,17 @@ class Attributions:
         changed: dict[str, Any] = {k: None if a is None else change(a) for k, a in found.items()}
         return replace(self, **changed)
 
-    def mean_sizes(self) -> tuple[Floats, Floats]:
+    def mean_sizes(self, *, all_outputs: bool = False) -> tuple[Floats, Floats]:
         """Return the mean of ``|values|`` over the rows, and its standard error.
 
-        The standard error is that of the rows, with the background held fixed.
+        The standard error is that of the rows and of the background, which all rows share. Of some
+        of the rows, as in ``e[:10]``, and for other games than the joint one, it is that of the
+        rows only.
+
+        Parameters
+        ----------
+        all_outputs : bool
+            Whether to average over the outputs too.
 
         Returns
         -------
@@ -140,9 +151,12 @@ class Attributions:
             Standard errors of a single row are NaN.
         """
         sizes = np.abs(self.values[None] if self.is_row else self.values)
+        shared: Any = 0.0 if self.shared_errors is None else self.shared_errors
+        if all_outputs and self._several:
+            sizes, shared = sizes.mean(axis=2), np.mean(shared, axis=-1)
         n = len(sizes)
-        spread = sizes.std(axis=0, ddof=1) if n > 1 else np.full(sizes.shape[1:], np.nan)
-        return sizes.mean(axis=0), spread / np.sqrt(n)
+        spread = sizes.var(axis=0, ddof=1) if n > 1 else np.full(sizes.shape[1:], np.nan)
+        return sizes.mean(axis=0), np.sqrt(spread / n + np.sum(np.square(shared), axis=0))
 
     def importance(self) -> pd.DataFrame:
         """Return the mean size of the values of each player, largest first.
@@ -151,7 +165,7 @@ class Attributions:
         -------
         frame : pandas.DataFrame
             ``name``, ``importance`` (mean of ``|values|`` over the rows) and ``error``, its
-            standard error; for several outputs also ``output``, in their order.
+            standard error (see `mean_sizes`); for several outputs also ``output``, in their order.
         """
         import pandas as pd
 

@@ -23,7 +23,7 @@ from kernelweave.rules import Proposition, Rule
 from kernelweave.rules.scores import cached_truths, cover_rules
 from kernelweave.rules.table import read_table
 
-from .game import Game, Link, Shares, attribute, linked
+from .game import Game, Link, Shares, attribute, linked, shared_errors
 
 _KEPT = 6  # longest rules whose games of all pairs of patterns are kept
 _PAIRS = 200_000  # pairs of patterns at a time for longer ones: 8 MB an array at 5 columns
@@ -36,7 +36,7 @@ _BLOCK = 1024  # rows at a time for them
 def attribute_rules(terms: RuleTerms, game: Game) -> Shares:
     """Return the values of columns, groups of columns or rules."""
     if game.by == "kernel":
-        raise InputError("by: 'kernel' needs a model with kernels; this one has rules, by='rule'.")
+        raise InputError("by: 'kernel' needs a model with kernels; this one has rules, for 'rule'.")
     tables = terms.check(game.rows), terms.check(game.background)
     if game.by == "rule":
         names = tuple(rule.text for rule in terms.rules)
@@ -53,12 +53,13 @@ def attribute_rules(terms: RuleTerms, game: Game) -> Shares:
             value=game.value,
             interactions=game.interactions,
         )
-    errors = None
-    if found.variances is not None:
+    errors, shared, spread = None, None, found.spread
+    if spread is not None:
         few = game.n_background < 2
         n_free = np.nan if few else game.n_background - 1.0
-        errors = game.correction * np.sqrt(found.variances / n_free)
-    return Shares(names, found.values, found.base, errors, found.interactions)
+        errors = game.correction * np.sqrt(spread.variances / n_free)
+        shared = shared_errors(spread.changes, game, spread.weights)
+    return Shares(names, found.values, found.base, errors, found.interactions, shared=shared)
 
 
 @linked.register
@@ -72,11 +73,20 @@ def _(terms: RuleTerms, game: Game) -> list[Link]:
 
 
 @dataclass(frozen=True)
+class Spread:
+    """How values differ among the rows of a background, or among some of them."""
+
+    variances: Floats  # (n_rows, n_players, n_outputs)
+    changes: Floats  # (n_used, n_players, n_outputs): see `shared_errors`
+    weights: Floats  # (n_used,)
+
+
+@dataclass(frozen=True)
 class RuleValues:
     """Values of rows; the last axis of every array is that of the outputs."""
 
     values: Floats  # (n_rows, n_players, n_outputs)
-    variances: Floats | None  # of the values over the background's rows; None without them
+    spread: Spread | None  # None where background rows do not come one at a time
     base: Floats  # (n_outputs,)
     interactions: Floats | None = None  # indices I_lr, (n_rows, n_players, n_players, n_outputs)
 
@@ -143,7 +153,7 @@ def explain_rules(
             for k, j in np.ndindex(table.shape[1:]):
                 pairs[:, sight.players[k], sight.players[j]] += table[:, k, j, None] * weight
     joint = value == "joint"
-    return RuleValues(values, _variances(seen, shares, values) if joint else None, base, pairs)
+    return RuleValues(values, _spread(seen, shares, values) if joint else None, base, pairs)
 
 
 def explain_each_rule(
@@ -151,11 +161,13 @@ def explain_each_rule(
 ) -> RuleValues:
     """Return ``weight * (holds - coverage in the background)`` of every rule: players are rules."""
     weights = np.array([rule.weights for rule in rules]).reshape(len(rules), len(intercept))
-    coverage = shares @ cover_rules(rules, background)
+    holds = cover_rules(rules, background)
+    coverage = shares @ holds
     values = (cover_rules(rules, X) - coverage)[:, :, None] * weights
     variances = (coverage * (1.0 - coverage))[:, None] * weights**2
-    base = np.asarray(intercept + coverage @ weights)
-    return RuleValues(values, np.broadcast_to(variances, values.shape), base)
+    changes = ((coverage - holds)[:, :, None] * weights) * np.sign(values).sum(axis=0)
+    spread = Spread(np.broadcast_to(variances, values.shape), changes, shares)
+    return RuleValues(values, spread, np.asarray(intercept + coverage @ weights))
 
 
 @dataclass(frozen=True)
@@ -265,14 +277,14 @@ def _others(factors: NDArray[Any]) -> Floats:
     return np.asarray(ahead * behind)
 
 
-def _variances(seen: list[tuple[_Sight, Floats]], shares: Floats, values: Floats) -> Floats:
-    """Return the variances of all values over the background's rows, spread evenly if many."""
+def _spread(seen: list[tuple[_Sight, Floats]], shares: Floats, values: Floats) -> Spread:
+    """Return how all values differ among the background's rows, spread evenly if many."""
     n_rows, n_players, n_outputs = values.shape
     work = max(1, n_rows * n_outputs * sum(len(sight.players) for sight, _ in seen))
     n_used = min(len(shares), max(_SPREAD_ROWS, int(_SPREAD_WORK / work)))
     used = np.linspace(0, len(shares) - 1, n_used).astype(int)
     share = shares[used] / shares[used].sum()
-    variances = np.zeros_like(values)
+    variances, changes = np.zeros_like(values), np.zeros((n_used, n_players, n_outputs))
     for first in range(0, n_rows, _BLOCK):
         rows = slice(first, first + _BLOCK)
         for player in range(n_players):
@@ -283,8 +295,9 @@ def _variances(seen: list[tuple[_Sight, Floats]], shares: Floats, values: Floats
                 for t in range(n_outputs):
                     total[t] += weight[t] * game
             total -= (total @ share)[:, :, None]
+            changes[:, player] += np.einsum("oit,io->to", total, np.sign(values[rows, player]))
             variances[rows, player] = (np.square(total, out=total) @ share).T
-    return variances
+    return Spread(variances, changes, share)
 
 
 def _one_player(sight: _Sight, k: int, rows: slice, used: Indices) -> Floats:

@@ -14,6 +14,7 @@ from kernelweave._dask import gather
 from kernelweave._summary import listed
 from kernelweave._types import Bools, Floats, Indices
 from kernelweave._validation import is_frame, pick_rows
+from kernelweave.banks.nystroem.build import even_rows
 from kernelweave.errors import InputError
 from kernelweave.kernels.table import is_sparse, read_table
 
@@ -44,6 +45,18 @@ def model_columns(first: Any, X: Any, argument: str = "X") -> Any:
             f"{argument}: has {X.shape[1]} columns, but the model was fitted to {expected}."
         )
     return X
+
+
+def two_samples(n: int, n_rows: int, n_background: int) -> tuple[Indices, Indices]:
+    """Return rows to explain and rows to compare with, both spread evenly over ``n`` rows.
+
+    They have no row in common, where there are enough: standard errors take them for two samples.
+    """
+    rows = even_rows(n, n_rows)
+    others = np.setdiff1d(np.arange(n), rows)
+    if len(others) < n_background:
+        return rows, even_rows(n, n_background)
+    return rows, others[even_rows(len(others), n_background)]
 
 
 def cells(X: Any, columns: Sequence[int]) -> NDArray[Any]:

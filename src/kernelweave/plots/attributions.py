@@ -102,7 +102,7 @@ def plot_attributions(
 
 
 def plot_importance(attributions: Attributions, ax: Any = None, max_players: int = 20) -> Any:
-    """Draw the mean size of the values of each player, with standard errors over the rows.
+    """Draw the mean size of the values of each player, with standard errors.
 
     Parameters
     ----------

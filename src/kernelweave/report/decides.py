@@ -6,15 +6,16 @@ import warnings
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import narwhals as nw
 import numpy as np
 from sklearn.base import is_classifier, is_regressor
 
 from kernelweave._summary import count, largest, listed, weight_noun
 from kernelweave._text import clip
-from kernelweave._validation import is_frame
+from kernelweave._validation import pick_rows
+from kernelweave.banks.nystroem.build import even_rows
 from kernelweave.inspection.coalitions import FEW_ENUMERATED, MOST_ENUMERATED
 from kernelweave.inspection.models import last_step
+from kernelweave.inspection.tables import two_samples
 from kernelweave.io import Importance
 
 from .charts import Chart, linear
@@ -33,7 +34,7 @@ _ROWS, _LEAST_ROWS = 200, 20  # rows explained
 _BACKGROUND, _SAMPLED = 200, 40  # rows to compare with; where values are sampled
 _SHAPE_ROWS = 60  # rows over which shape functions are averaged
 _WORK = 5e8  # operations that importance may take: a quarter of a second, more or less
-_MEMBER_WORK = 8e8  # the same for members that do not add up: half a second
+_MEMBER_WORK = 7e8  # the same for members that do not add up: half a second
 _WALKED = 40  # background rows of a learned metric
 _WALK_WORK = 1e8  # its steps times terms: half a second
 _PAIR_WORK = 2e8  # the same for pairs, which are left out of slow models
@@ -145,17 +146,16 @@ def measure_importance(model: Any, X: Any) -> Importance:
     from kernelweave.inspection import explain
 
     size = _affordable(model, X)
+    rows, behind = two_samples(X.shape[0], size.n_rows, size.n_background)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # on the rows, which the scores show
         values = explain(
             model,
-            _some(X, size.n_rows),
-            background=_some(X, size.n_background),
+            pick_rows(X, rows),
+            background=pick_rows(X, behind),
             n_permutations=size.n_permutations,
         )
-    sizes = np.abs(values.values).reshape(len(values), len(values.feature_names), -1).mean(axis=2)
-    means = sizes.mean(axis=0)
-    errors = sizes.std(axis=0, ddof=min(1, len(sizes) - 1)) / np.sqrt(len(sizes))
+    means, errors = values.mean_sizes(all_outputs=True)
     order = np.argsort(-means, kind="stable")[:_KEPT]
     return Importance(
         tuple(values.feature_names[j] for j in order),
@@ -188,7 +188,7 @@ def _try_curves(subject: Subject, known: Importance | None, refused: list[str]) 
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            some = _some(X, _SHAPE_ROWS)
+            some = pick_rows(X, even_rows(X.shape[0], _SHAPE_ROWS))
             return effects(subject.chosen, some, columns, pairs=pairs, total=False)
     except (TypeError, ValueError) as error:
         refused.append(f"Shape functions are not shown: {error}")
@@ -302,17 +302,6 @@ def _is_sampled(estimator: Any) -> bool:
     return any(part.kind == "opaque" for part in parts)
 
 
-def _some(X: Any, most: int) -> Any:
-    """Return rows, spread evenly."""
-    n = X.shape[0]
-    if n <= most:
-        return X
-    rows = np.linspace(0, n - 1, most).round().astype(int)
-    if is_frame(X):
-        return nw.to_native(nw.from_native(X, eager_only=True)[rows])
-    return X[rows]
-
-
 def _words(known: Importance | None, curves: Any) -> str:
     """Return how importance and shape functions are to be read."""
     text = ""
@@ -320,7 +309,8 @@ def _words(known: Importance | None, curves: Any) -> str:
         what = "decision value" if known.quantity == "decision" else "prediction"
         text = (
             f"Importance is the mean size of the share of a column in the {what}, over "
-            f"{count(known.n_rows, 'row')}; the error is that of these rows."
+            f"{count(known.n_rows, 'row')}; the error is that of these rows and of those that they "
+            "are compared with."
         )
         if known.sampled:
             text += " The shares are sampled, since this model is no sum or product over columns."

@@ -13,9 +13,10 @@ from kernelweave._validation import pick_rows
 from kernelweave.banks.nystroem.build import even_rows
 from kernelweave.errors import DataError, InputError
 from kernelweave.inspection import Attributions, explain
+from kernelweave.inspection.explain import MOST_BACKGROUND
 from kernelweave.inspection.models import check_model
 from kernelweave.inspection.separable import separable_form
-from kernelweave.inspection.tables import model_columns
+from kernelweave.inspection.tables import model_columns, two_samples
 
 from .predicting import last_step
 
@@ -85,7 +86,13 @@ def explain_table(
 
     cheap = by != "column" or _is_cheap(model, given(frame))
     rough = rows is None and not every  # importance alone, for which a few permutations are enough
-    if rows is None:
+    behind = frame if background is None else background
+    if rough and background is None:
+        n_rows = _MOST_ROWS if cheap else _SAMPLED_ROWS
+        n_behind = min(MOST_BACKGROUND, max(len(frame) - n_rows, n_rows))
+        some, others = two_samples(len(frame), n_rows, n_behind)
+        rows, behind = some.tolist(), frame.iloc[others]
+    elif rows is None:
         most = len(frame) if every else _MOST_ROWS if cheap else _SAMPLED_ROWS
         rows = even_rows(len(frame), most).tolist()
     if wrong := [row for row in rows if not 0 <= row < len(frame)]:
@@ -93,7 +100,6 @@ def explain_table(
             f"--rows: the table has the rows 0 to {len(frame) - 1}, counted from 0 below the "
             f"header, got {wrong[0]}."
         )
-    behind = frame if background is None else background
     permutations = None
     if not cheap and len(rows) > _SINGLE:
         behind = behind.iloc[even_rows(len(behind), _SAMPLED_BACKGROUND)]

@@ -51,7 +51,11 @@ def unwrap(model: Any) -> Any:
 def target_names(model: Any, target: str | Sequence[str] | None) -> tuple[str, ...]:
     """Return the columns to predict: those named, or the one that the model was fitted to."""
     if target is not None and len(target):
-        return (target,) if isinstance(target, str) else tuple(target)
+        named = (target,) if isinstance(target, str) else tuple(target)
+        first = model[0] if isinstance(model, Pipeline) else model
+        if used := set(named) & set(getattr(first, "feature_names_in_", ())):
+            raise InputError(f"--target: {min(used)!r} is a column that the model predicts from.")
+        return named
     known = getattr(model[0], "target_", None) if isinstance(model, Pipeline) else None
     if known is None:
         raise InputError(
@@ -94,10 +98,17 @@ def take_rows(
 
 
 def _weights(column: pd.Series[Any], name: str, n: int, known: Any) -> Floats:
-    values = column.to_numpy(dtype=np.float64) if is_number(column) else np.array([np.nan])
-    if not (np.isfinite(values).all() and (values >= 0).all() and values.sum() > 0):
+    values = (
+        column.to_numpy(dtype=np.float64) if is_number(column) else np.full(len(column), np.nan)
+    )
+    wrong = np.flatnonzero(~(np.isfinite(values) & (values >= 0)))
+    if len(wrong) or not values.any():
+        came = "all are 0"
+        if len(wrong):
+            came = f"row {column.index[wrong[0]]} has {column.iloc[wrong[0]]}"
         raise DataError(
-            f"--weight: {name!r} must hold numbers that are not negative, not all 0, without gaps."
+            f"--weight: {name!r} must hold numbers that are not negative, not all 0, without gaps, "
+            f"but {came}."
         )
     out = np.zeros(n)
     out[known] = values
@@ -155,6 +166,8 @@ def predict_rows(
     """Predict rows, with intervals or sets of some coverages where the model has them."""
     estimator = last_step(model)
     refuse_other_models(estimator)
+    if positive is not None and not is_classifier(estimator):
+        raise InputError("--positive: is for two classes, but the model predicts numbers.")
     X = model_rows(model, rows)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
