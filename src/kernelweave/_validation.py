@@ -145,18 +145,25 @@ def check_table(
         The table as kernels read it.
     """
     tags = estimator.__sklearn_tags__().input_tags
+    refuse = getattr(estimator, "missing", None) == "refuse"  # whatever its kernels do
     if is_dask(X):
         parted = PartedTable.of(X, finite=(finite or not parts) and not tags.allow_nan)
         if not parts:
             return check_table(estimator, gather(parted), reset=reset)
         _check_names(estimator, parted.meta, len(parted), reset=reset)
+        if refuse and is_frame(parted.meta):
+            parted.map(_refuse_part)
         return parted
     if is_frame(X):
         _check_names(estimator, X, X.shape[0], reset=reset)
+        if refuse:
+            refuse_gaps(nw.from_native(X, eager_only=True))
         return X
     if nw.dependencies.is_polars_lazyframe(X):
         raise InputTypeError("X: a lazy frame has no rows yet; pass X.collect().")
     shape = X.shape if hasattr(X, "shape") else np.asarray(X).shape
+    if isinstance(X, np.ma.MaskedArray):
+        X = unmasked(X)
     if len(shape) != 2:
         raise InputError(
             f"X: expected a 2D array, got a {len(shape)}D array. Reshape your data with "
@@ -176,16 +183,57 @@ def check_table(
         ensure_min_samples=2 if reset else 1,
         ensure_all_finite=False,
     )
-    if not tags.allow_nan or hasattr(X, "tocoo"):
-        _refuse_missing(X)
+    if not tags.allow_nan:
+        _refuse_missing(X, ", or missing='fill'" if hasattr(estimator, "missing") else "")
     return X
+
+
+def unmasked(X: Any) -> NDArray[Any]:
+    """Return a masked array as an ordinary one: masked numbers are NaN, other values None."""
+    mask = np.ma.getmaskarray(X)
+    if not mask.any():
+        return np.asarray(X.data)
+    kind = np.float64 if X.dtype.kind in "fiub" else object
+    values = np.array(X.data, dtype=np.result_type(X.dtype, kind) if X.dtype.kind == "f" else kind)
+    values[mask] = np.nan if kind is np.float64 else None
+    return values
+
+
+def refuse_gaps(frame: nw.DataFrame[Any]) -> None:
+    """Refuse a frame with missing or infinite values, with the number of rows by column."""
+    counts = {}
+    for name in frame.columns:
+        column = frame[name]
+        missing = column.is_null()
+        if column.dtype.is_float():
+            missing = missing | ~column.is_finite().fill_null(True)
+        if count := int(missing.sum()):
+            counts[name] = count
+    if counts:
+        listed = list_columns(counts, [f" ({count} rows)" for count in counts.values()])
+        raise InputError(
+            f"Values are missing (or infinite) in {listed}; fill them or leave the "
+            f"{'columns' if len(counts) > 1 else 'column'} out first."
+        )
+
+
+def _refuse_part(part: Any, first: int, own: Any) -> None:
+    refuse_gaps(nw.from_native(part))
+
+
+def list_columns(names: Any, notes: Any = None, limit: int = 8) -> str:
+    """Return names of columns as text, each with its note; no more than ``limit``."""
+    names = list(names)
+    notes = [""] * len(names) if notes is None else notes
+    shown = [f"{name!r}{note}" for name, note in zip(names, notes, strict=True)][:limit]
+    return ", ".join(shown) + (", ..." if len(names) > limit else "")
 
 
 def check_mixed_table(estimator: Any, X: Any, *, reset: bool) -> Any:
     """Check names and number of columns of a table that may hold gaps, text and dates."""
     if is_dask(X) or is_frame(X) or nw.dependencies.is_polars_lazyframe(X) or hasattr(X, "tocsr"):
         return check_table(estimator, X, reset=reset)
-    body = np.asarray(X)
+    body = unmasked(X) if isinstance(X, np.ma.MaskedArray) else np.asarray(X)
     if body.dtype.kind in "US" and not isinstance(X, np.ndarray):
         body = np.asarray(X, dtype=object)  # a list may mix text and numbers
     return validate_data(
@@ -231,7 +279,7 @@ def take_rows(table: PartedTable, index: Indices) -> Any:
     return X
 
 
-def _refuse_missing(X: Any) -> None:
+def _refuse_missing(X: Any, or_else: str = "") -> None:
     """Refuse values that are not finite, with their place."""
     values = X.data if hasattr(X, "tocoo") else X
     if np.isfinite(values).all():
@@ -244,7 +292,7 @@ def _refuse_missing(X: Any) -> None:
         row, column = int(table.row[at]), int(table.col[at])
     raise RowError(
         f"X: contains NaN or infinity, first in row {{row}}, column {column}. Hint: fill missing "
-        "values, for example with scikit-learn's SimpleImputer.",
+        f"values, for example with scikit-learn's SimpleImputer{or_else}.",
         row,
     )
 

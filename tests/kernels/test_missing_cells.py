@@ -5,7 +5,8 @@ import pandas as pd
 import pytest
 
 from gap_cases import mixed_frame
-from kernelweave.kernels.missing_cells import missing_rows, unmasked
+from kernelweave._validation import unmasked
+from kernelweave.kernels.missing_cells import missing_rows
 from kernelweave.kernels.table import read_table
 
 

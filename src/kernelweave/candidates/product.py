@@ -13,7 +13,7 @@ from kernelweave._types import Floats
 from kernelweave.errors import InputError, InputTypeError
 from kernelweave.kernels import RBF, Kernel, KernelFamily, Overlap
 from kernelweave.kernels.base import is_number
-from kernelweave.kernels.given import takes_sparse, with_targets
+from kernelweave.kernels.given import encodes_gaps, takes_sparse, with_missing, with_targets
 from kernelweave.kernels.spread import typical_distance
 from kernelweave.kernels.table import columns_key, read_table
 
@@ -43,6 +43,9 @@ class ProductLattice:
     max_visited : int
         Products that one search looks at before it gives up. What is learned then has no
         certificate.
+    missing : {"refuse", "off", "fill", "expected"}
+        The rule for missing values of kernels that have none; see the guide "Some of my data are
+        missing".
 
     Examples
     --------
@@ -56,6 +59,7 @@ class ProductLattice:
     base: float = 2.0
     max_order: int | None = None
     max_visited: int = 1_000_000
+    missing: str = "refuse"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "ladders", _read_ladders(self.ladders))
@@ -74,11 +78,21 @@ class ProductLattice:
                 f"ProductLattice(max_visited={self.max_visited!r}): max_visited must be a whole "
                 "number >= 1."
             )
+        RBF(missing=self.missing)  # refuses unknown rules
+
+    @property
+    def encodes_gaps(self) -> bool:
+        """Whether missing values in its columns are taken."""
+        return self.missing != "refuse" or encodes_gaps(self.ladders or ())
 
     @property
     def takes_sparse(self) -> bool:
         """Whether ``X`` may be a sparse matrix."""
-        return takes_sparse(self.ladders)
+        return self.missing in ("refuse", "off") and takes_sparse(self.ladders)
+
+    def with_missing(self, rule: str) -> ProductLattice:
+        """Return this lattice with a rule for missing values, unless it has one already."""
+        return self if self.missing != "refuse" else replace(self, missing=rule)
 
     def expand(self, X: Any, sample_weight: Floats | None = None) -> list[list[Kernel]]:
         """Write out the ladders for ``X``.
@@ -96,16 +110,16 @@ class ProductLattice:
             Never empty.
         """
         if self.ladders is None:
-            return _default_ladders(X, sample_weight)
+            return _default_ladders(X, sample_weight, self.missing)
         out: list[list[Kernel]] = []
-        for item in self.ladders:
-            if isinstance(item, tuple):
-                out.append([kernel.bound(X) for kernel in item])
+        for item in with_missing(self.ladders, self.missing):
+            if isinstance(item, list | tuple):
+                out.append([kernel.bound(X, sample_weight) for kernel in item])
                 continue
             groups: dict[Hashable, list[Kernel]] = {}
             for kernel in item.expand(X, sample_weight):
-                bound = kernel.bound(X)
-                groups.setdefault(columns_key(bound.columns), []).append(bound)
+                bound = kernel.bound(X, sample_weight)
+                groups.setdefault(columns_key(kernel.columns), []).append(bound)
             out += groups.values()
         return out
 
@@ -150,14 +164,15 @@ def _read_ladders(ladders: Any) -> tuple[KernelFamily | tuple[Kernel, ...], ...]
     return tuple(out)
 
 
-def _default_ladders(X: Any, sample_weight: Floats | None) -> list[list[Kernel]]:
+def _default_ladders(X: Any, sample_weight: Floats | None, missing: str) -> list[list[Kernel]]:
     table = read_table(X, "kernels")
     everything = table.positions(None, "kernels")
     out: list[list[Kernel]] = []
     for key, number in zip(table.keys(everything), table.numeric(), strict=True):
         if number:
-            rows = RBF(columns=key).prepare(X)
-            out.append([RBF(typical_distance(rows, sample_weight, [key]), columns=key)])
+            rows = table.numbers(key, "kernels", gaps=missing != "refuse")
+            kernel: Kernel = RBF(typical_distance(rows, sample_weight, [key]), columns=key)
         else:
-            out.append([Overlap(columns=key)])
+            kernel = Overlap(columns=key)
+        out.append([with_missing(kernel, missing).bound(X, sample_weight)])
     return out

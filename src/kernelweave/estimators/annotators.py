@@ -17,7 +17,6 @@ from kernelweave._threads import threads
 from kernelweave._types import Floats, Indices
 from kernelweave._validation import N_JOBS, Interval, StrOptions, check_table, fit_context
 from kernelweave.errors import InputError, warn
-from kernelweave.kernels import complete_ladder
 from kernelweave.noise import Suspects, rank_suspects
 from kernelweave.noise.annotators import (
     Answers,
@@ -145,6 +144,7 @@ class AnnotatorKernelClassifier(RidgeAverageClassifier):
 
     kernels: Any = None
     _: KW_ONLY
+    missing: str | None = None
     kappa: float = 3.0
     class_prior: Any = None
     ridges: Any = None
@@ -179,6 +179,7 @@ class AnnotatorKernelClassifier(RidgeAverageClassifier):
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "kernels": "no_validation",
+        "missing": BaseClassifier._parameter_constraints["missing"],
         "kappa": [Interval(Real, 0, None, closed="left")],
         "class_prior": [StrOptions({"equal"}), "array-like", None],
         "ridges": ["array-like", None],
@@ -228,9 +229,8 @@ class AnnotatorKernelClassifier(RidgeAverageClassifier):
         }
         with threads(self.n_jobs), quiet_overflow():
             first = find_consensus(answers, **rounds)  # without columns
-            kernels = [complete_ladder()] if self.kernels is None else self.kernels
             fitted = self._fit_average(
-                self._expand_kernels(kernels, X),
+                self._expand_kernels(X),
                 X,
                 first.truth,
                 beside={"leave-one-out values": 8.0 * answers.n_rows**2},

@@ -24,8 +24,9 @@ from kernelweave.banks.nystroem.landmarks import LandmarkFunction
 from kernelweave.banks.protocol import Bank, Predictor
 from kernelweave.errors import numbering, warn
 from kernelweave.inner import MAX_FREE
-from kernelweave.kernels import Kernel, expand_kernels
-from kernelweave.kernels.given import encodes_gaps, takes_sparse, with_targets
+from kernelweave.kernels import Kernel, expand_kernels, mixed_ladder
+from kernelweave.kernels.base import MISSING
+from kernelweave.kernels.given import encodes_gaps, takes_sparse, with_missing, with_targets
 from kernelweave.kernels.vector import centre_linear
 from kernelweave.losses import Loss
 from kernelweave.losses.base import InnerSolver
@@ -91,6 +92,7 @@ class BaseMKL(OutOfFold, FitMixin, NotebookSummary, BaseEstimator):
     """Base of the estimators that learn one weight per kernel."""
 
     kernels: Any
+    missing: str | None = None
     norm: Any
     normalize: str | None
     fit_intercept: bool
@@ -125,6 +127,7 @@ class BaseMKL(OutOfFold, FitMixin, NotebookSummary, BaseEstimator):
     )
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "kernels": "no_validation",  # kernels check themselves, with the name of the wrong item
+        "missing": [StrOptions({*MISSING, "complete"}), None],
         "norm": [Interval(Real, 1, None, closed="left"), StrOptions({"uniform"})],
         "normalize": [StrOptions(set(NORMALIZATIONS)), None],
         "C": [Interval(Real, 0, None, closed="neither")],
@@ -164,7 +167,7 @@ class BaseMKL(OutOfFold, FitMixin, NotebookSummary, BaseEstimator):
     def _bank(self, rows: MergedRows, C: float) -> Bank:
         # The other normalisations depend on where zero is.
         centre = self.fit_intercept and self.normalize not in ("diagonal", "cosine")
-        kernels = self._expand_kernels(self.kernels, rows.X, rows.weight, rows.Y, centre=centre)
+        kernels = self._expand_kernels(rows.X, rows.weight, rows.Y, centre=centre)
         return self._make_bank(
             kernels, rows, C, centred=self.fit_intercept, features=self._takes_features
         )
@@ -201,9 +204,16 @@ class BaseMKL(OutOfFold, FitMixin, NotebookSummary, BaseEstimator):
         """Return the number of rows of the largest linear system in dual coefficients."""
         return min(n, MAX_FREE)
 
+    def _default_kernels(self) -> Any:
+        return mixed_ladder()
+
+    def _given_kernels(self) -> Any:
+        """Return the kernels as given, or the default ones, with the rule for missing values."""
+        kernels = self._default_kernels() if self.kernels is None else self.kernels
+        return with_missing(kernels, self.missing)
+
     def _expand_kernels(
         self,
-        kernels: Any,
         X: Any,
         weight: Floats | None = None,
         Y: Floats | None = None,
@@ -215,7 +225,7 @@ class BaseMKL(OutOfFold, FitMixin, NotebookSummary, BaseEstimator):
         Families that learn from targets get those of the rows. With ``centre``, linear kernels on
         columns far from zero are centred.
         """
-        n = _num_samples(X)
+        n, kernels = _num_samples(X), self._given_kernels()
         some = spread_rows(n)
         if not self._takes_features or len(some) == n:
             X = gather(X)
@@ -431,10 +441,12 @@ class BaseMKL(OutOfFold, FitMixin, NotebookSummary, BaseEstimator):
         return hasattr(self, "dual_coef_")
 
     def _takes_gaps(self) -> bool:
-        return encodes_gaps(self.kernels)
+        if self.missing is None:
+            return encodes_gaps(self._given_kernels())
+        return self.missing != "refuse"
 
     def _takes_sparse(self) -> bool:
-        return takes_sparse(self.kernels)
+        return takes_sparse(self._given_kernels())
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -13,6 +13,7 @@ from kernelweave.candidates.dag import depths
 from kernelweave.errors import InputError, InputTypeError
 from kernelweave.kernels import Kernel, expand_kernels
 from kernelweave.kernels.base import is_number
+from kernelweave.kernels.given import with_missing
 
 
 @dataclass(frozen=True)
@@ -23,8 +24,18 @@ class KernelGraph:
     parents: dict[Any, list[Any]]  # nodes directly above each node that has any
 
     @classmethod
-    def of(cls, kernels: Any, parents: Any, X: Any, weight: Floats | None) -> KernelGraph:
-        """Read what an estimator was given; the nodes of a list are its positions."""
+    def of(
+        cls,
+        kernels: Any,
+        parents: Any,
+        X: Any,
+        weight: Floats | None,
+        missing: str | None = None,
+    ) -> KernelGraph:
+        """Read what an estimator was given; the nodes of a list are its positions.
+
+        ``missing`` is the rule for missing values of kernels that have none.
+        """
         if is_graph(kernels):
             if parents is not None:
                 raise InputError("parents: a graph has its own edges, so parents must be None.")
@@ -40,7 +51,8 @@ class KernelGraph:
                 raise InputTypeError(
                     f"kernels[{node!r}]: must be a kernel, got {type(kernel).__name__}{hint}."
                 )
-        bound = {node: kernel.bound(X) for node, kernel in kernels.items()}
+        kernels = with_missing(dict(kernels), missing)
+        bound = {node: kernel.bound(X, weight) for node, kernel in kernels.items()}
         return cls(bound, _read_parents(parents, bound))
 
     def costs(self, node_cost: Any) -> Floats:

@@ -40,7 +40,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _KERNEL_TOL = 1e-9  # relative error of low-rank factors; at rounding, so that bounds need no term
-_INHERITED = "kernels normalize C tol max_iter fit_intercept memory_limit n_jobs verbose".split()
+_INHERITED = """kernels missing normalize C tol max_iter fit_intercept memory_limit n_jobs
+verbose""".split()
 
 
 @dataclass(eq=False, repr=False)
@@ -83,6 +84,7 @@ class BaseHierarchical(TaskOutputs, PathMixin, BaseMKL):
 
     kernels: Any = None
     _: KW_ONLY
+    missing: str | None = None
     parents: dict[Any, list[Any]] | None = None
     node_cost: Any = None
     rho: float = 1.5
@@ -156,12 +158,11 @@ class BaseHierarchical(TaskOutputs, PathMixin, BaseMKL):
     def _continue(self, result: Result, ratio: float) -> DagWarmStart | None:
         return DagWarmStart.at(result, ratio)
 
-    def _takes_gaps(self) -> bool:
-        return self.kernels is not None and super()._takes_gaps()
+    def _default_kernels(self) -> Any:
+        return ProductLattice()
 
     def _graph(self, rows: MergedRows) -> ExplicitDag | ProductGraph:
-        kernels = ProductLattice() if self.kernels is None else self.kernels
-        kernels = self._with_targets(kernels, rows.Y)
+        kernels = self._with_targets(self._given_kernels(), rows.Y)
         options: dict[str, Any] = {
             "normalize": self.normalize,
             "centred": self.fit_intercept,
@@ -170,7 +171,7 @@ class BaseHierarchical(TaskOutputs, PathMixin, BaseMKL):
             "sample_weight": rows.weight,
         }
         if not isinstance(kernels, ProductLattice):
-            graph = KernelGraph.of(kernels, self.parents, rows.X, rows.weight)
+            graph = KernelGraph.of(kernels, self.parents, rows.X, rows.weight, self.missing)
             costs = graph.costs(self.node_cost)
             bank = make_bank(list(graph.kernels.values()), rows.X, **options)
             return ExplicitDag(bank, list(graph.kernels), graph.parents, costs)

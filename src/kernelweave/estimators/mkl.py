@@ -90,6 +90,7 @@ class MKLClassifier(NativeProbabilities, LabelClassifier):
 
     kernels: Any = None
     _: KW_ONLY
+    missing: str | None = None
     norm: float | str = 1.0
     loss: str = "hinge"
     normalize: str | None = "trace"
@@ -193,6 +194,7 @@ class MKLRegressor(QuantileRegressor):
 
     kernels: Any = None
     _: KW_ONLY
+    missing: str | None = None
     norm: float | str = 1.0
     loss: str = "epsilon_insensitive"
     epsilon: float = 0.1

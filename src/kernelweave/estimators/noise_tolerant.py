@@ -23,7 +23,6 @@ from kernelweave._validation import (
 from kernelweave.banks import KernelBank
 from kernelweave.errors import InputError, warn
 from kernelweave.inner import solve_inner
-from kernelweave.kernels import complete_ladder
 from kernelweave.losses import Hinge
 from kernelweave.noise.correct import Correction, correct_many, correct_two
 from kernelweave.noise.decisions import merge_known
@@ -158,6 +157,7 @@ class NoiseTolerantKernelClassifier(RidgeAverageClassifier):
 
     kernels: Any = None
     _: KW_ONLY
+    missing: str | None = None
     mode: str = "auto"
     rates: Any = None
     class_prior: float | None = None
@@ -186,6 +186,7 @@ class NoiseTolerantKernelClassifier(RidgeAverageClassifier):
     )
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "kernels": "no_validation",
+        "missing": BaseClassifier._parameter_constraints["missing"],
         "mode": [StrOptions({"auto", "class", "symmetric"})],
         "rates": ["array-like", None],
         "class_prior": [Interval(Real, 0, 1, closed="neither"), None],
@@ -230,9 +231,8 @@ class NoiseTolerantKernelClassifier(RidgeAverageClassifier):
         rates = self._check_options(n_classes)
         Y = label_targets(codes, n_classes)
         with threads(self.n_jobs), quiet_overflow():
-            kernels = [complete_ladder()] if self.kernels is None else self.kernels
             fitted = self._fit_average(
-                self._expand_kernels(kernels, X),
+                self._expand_kernels(X),
                 X,
                 Y,
                 dense=self.final == "svm",

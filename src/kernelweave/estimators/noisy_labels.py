@@ -56,8 +56,8 @@ from .targets import Targets
 _DEFAULT_NOISE = 0.2
 _IDLE = 1e-9  # multiplier of an inactive cap: rounding
 _NOTHING = 1e-10  # gamma from which the function is zero
-_INHERITED = """kernels normalize tol max_iter fit_intercept class_weight calibration calibration_cv
-memory_limit n_jobs verbose""".split()
+_INHERITED = """kernels missing normalize tol max_iter fit_intercept class_weight calibration
+calibration_cv memory_limit n_jobs verbose""".split()
 
 
 @shared_attributes(WEIGHTS, NYSTROEM, BOUNDS, SUPPORT, CLASSES, CALIBRATED)
@@ -165,6 +165,7 @@ class NoisyLabelMKLClassifier(LabelQuality, NoisyFolds, KernelClassifier):
 
     kernels: Any = None
     _: KW_ONLY
+    missing: str | None = None
     noise_level: float | str = _DEFAULT_NOISE
     lam: float = 0.01
     cap: float | None = None
@@ -288,7 +289,7 @@ class NoisyLabelMKLClassifier(LabelQuality, NoisyFolds, KernelClassifier):
         return fast and Y.shape[1] == 1 and (weight is None or bool((weight > 0).all()))
 
     def _bank(self, rows: MergedRows, C: float) -> Bank:
-        kernels = self._expand_kernels(self.kernels, rows.X, rows.weight)
+        kernels = self._expand_kernels(rows.X, rows.weight)
         if self.fit_intercept:
             kernels = [*kernels, Constant()]
         features = self._may_use_features(rows.Y, rows.weight)

@@ -21,7 +21,8 @@ from kernelweave._validation import (
     fit_context,
 )
 from kernelweave.errors import InputError
-from kernelweave.kernels import takes_sparse
+from kernelweave.kernels.base import MISSING
+from kernelweave.kernels.given import encodes_gaps, takes_sparse, with_missing
 from kernelweave.pairs import Rates, Statistic, check_pairs
 from kernelweave.pairs.shapes import SHAPES
 from kernelweave.pairs.shrink import Assessment, Setting
@@ -154,6 +155,7 @@ class PairwiseKernelLearner(PairKernel, NotebookSummary, BaseEstimator):
 
     kernels: Any = None
     _: KW_ONLY
+    missing: str | None = None
     method: str = "lkcnpc"
     reliability: Any = None
     prior: float | None = None
@@ -196,6 +198,7 @@ class PairwiseKernelLearner(PairKernel, NotebookSummary, BaseEstimator):
     )
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "kernels": "no_validation",
+        "missing": [StrOptions({*MISSING, "complete"}), None],
         "method": [StrOptions({"lkcnpc", "shrink"})],
         "reliability": "no_validation",  # checked with the sentence it deserves
         "prior": [Real, None],
@@ -259,6 +262,14 @@ class PairwiseKernelLearner(PairKernel, NotebookSummary, BaseEstimator):
         self.__dict__.update({f"{name}_": value for name, value in vars(model).items()})
         return self
 
+    def _given_kernels(self) -> Any:
+        """Return the kernels as given, with the rule for missing values."""
+        if self.kernels is None and self.missing not in (None, "refuse"):
+            raise InputError(
+                f"missing: {self.missing!r} is a rule of kernels, but kernels is None; pass some."
+            )
+        return with_missing(self.kernels, self.missing)
+
     def score(self, X: Any, y: Any = None, *, pairs: Any = None, labels: Any = None) -> float:
         """Return the area under the ROC curve of the pair scores.
 
@@ -303,6 +314,8 @@ class PairwiseKernelLearner(PairKernel, NotebookSummary, BaseEstimator):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = takes_sparse(self.kernels)
+        kernels = with_missing(self.kernels, self.missing)
+        tags.input_tags.sparse = takes_sparse(kernels)
+        tags.input_tags.allow_nan = self.missing != "refuse" and encodes_gaps(kernels or ())
         tags.target_tags.required = False
         return tags

@@ -89,7 +89,8 @@ class LKCnpc:
         assert labels is not None
         options = self.options
         rows, pairs, index = paired_rows(X, pairs, options.memory_limit)
-        kernels = None if options.kernels is None else self._expand_kernels(X, rows, index)
+        given = options._given_kernels()
+        kernels = None if given is None else self._expand_kernels(given, X, rows, index)
         with numbering(index):
             if kernels is None:
                 rows = as_numbers(rows)
@@ -169,9 +170,10 @@ class LKCnpc:
                 "NoiseTolerantKernelClassifier."
             )
 
-    def _expand_kernels(self, X: Any, rows: Any, index: Indices | None) -> list[Kernel]:
+    def _expand_kernels(
+        self, kernels: Any, X: Any, rows: Any, index: Indices | None
+    ) -> list[Kernel]:
         """Return the kernels; default widths come from rows spread over a Dask table."""
-        kernels = self.options.kernels
         given = kernels if isinstance(kernels, list | tuple) else [kernels]
         if is_parted(X) and not all(isinstance(one, Kernel) for one in given):
             index = spread_rows(len(X))

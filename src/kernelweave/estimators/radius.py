@@ -97,6 +97,7 @@ class RadiusMKLClassifier(KernelClassifier):
 
     kernels: Any = None
     _: KW_ONLY
+    missing: str | None = None
     norm: float | str | None = None
     criterion: str = "radius"
     solver: str = "lbfgs"

@@ -17,7 +17,7 @@ from kernelweave.banks.nystroem.landmarks import LandmarkFunction
 from kernelweave.banks.protocol import Predictor
 from kernelweave.banks.row_source import RowSource
 from kernelweave.errors import InputError
-from kernelweave.kernels import Kernel
+from kernelweave.kernels import Kernel, complete_ladder
 from kernelweave.kernels.base import take
 from kernelweave.ridge import RidgeAverage, average_ridges
 from kernelweave.ridge.leave_one_out import spectra_pieces
@@ -86,8 +86,8 @@ class RidgeAverageClassifier(LabelQuality, BaseClassifier):
     floor: float
     verbose: int
 
-    def _takes_gaps(self) -> bool:
-        return self.kernels is not None and super()._takes_gaps()
+    def _default_kernels(self) -> Any:
+        return complete_ladder()
 
     def _read_ridges(self) -> Floats | None:
         if self.ridges is None:

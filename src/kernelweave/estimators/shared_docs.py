@@ -145,6 +145,10 @@ _INPUT = {
 
 # Parameters that mean the same in most estimators.
 _COMMON = {
+    'missing : {"refuse", "off", "fill", "expected", "category", "complete"} or None': """What
+        kernels do with missing values unless they have a rule of their own, as in the guide "Some
+        of my data are missing". None: default kernels fill them, others refuse them. "refuse": a
+        missing value anywhere in ``X`` is an error. "complete" is for `views`.""",
     "tol : float": "Relative duality gap to stop at, at least 1e-9.",
     "fit_intercept : bool": "Whether to add a bias to every output.",
     'class_weight : dict, "balanced" or None': "Factors of C by class.",

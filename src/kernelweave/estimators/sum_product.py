@@ -18,14 +18,9 @@ from kernelweave.banks.kernel_sum import GramKernel
 from kernelweave.banks.paths import FactoredBank, NetworkBank, PathBank, arrange
 from kernelweave.banks.triangles import Triangles
 from kernelweave.errors import InputError, warn
-from kernelweave.kernels import (
-    Kernel,
-    KernelFamily,
-    encodes_gaps,
-    expand_kernels,
-    takes_sparse,
-)
+from kernelweave.kernels import Kernel, KernelFamily, expand_kernels
 from kernelweave.kernels.base import is_number
+from kernelweave.kernels.given import with_missing
 from kernelweave.kernels.network import Network, Path
 from kernelweave.losses import Hinge
 from kernelweave.solvers import Callback, Result
@@ -46,8 +41,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _NEGATIVE = 1e-8  # eigenvalue below zero, relative to the largest, that is not rounding
-_INHERITED = """C max_iter fit_intercept class_weight calibration calibration_cv memory_limit n_jobs
-verbose""".split()
+_INHERITED = """missing C max_iter fit_intercept class_weight calibration calibration_cv
+memory_limit n_jobs verbose""".split()
 
 
 @shared_attributes(BOUNDS, SUPPORT, CLASSES, CALIBRATED)
@@ -141,6 +136,7 @@ class SumProductMKLClassifier(KernelClassifier):
 
     structure: Any = None
     _: KW_ONLY
+    missing: str | None = None
     lam: float = 1.0
     p: float | dict[str, float] = 1.0
     normalize: str | None = "cosine"
@@ -185,11 +181,9 @@ class SumProductMKLClassifier(KernelClassifier):
     }
     warm_start = False
 
-    def _takes_gaps(self) -> bool:
-        return encodes_gaps(self.structure)
-
-    def _takes_sparse(self) -> bool:
-        return takes_sparse(self.structure)
+    def _given_kernels(self) -> Any:
+        structure = self._default_kernels() if self.structure is None else self.structure
+        return with_missing(structure, self.missing)
 
     def _prepare(self, rows: MergedRows, targets: Targets, models: list[Self]) -> _Structure:
         return self._build_structure(rows)
@@ -237,8 +231,10 @@ class SumProductMKLClassifier(KernelClassifier):
 
     def _build_structure(self, rows: MergedRows) -> _Structure:
         """Return the network over the training rows, without base kernels that are zero."""
-        network = Network.of(_expanded(self._with_targets(self.structure, rows.Y), rows))
-        network = network.map_kernels(lambda kernel: kernel.bound(rows.X))
+        network = Network.of(_expanded(self._with_targets(self._given_kernels(), rows.Y), rows))
+        network = network.map_kernels(
+            lambda kernel: with_missing(kernel, self.missing).bound(rows.X, rows.weight)
+        )
         kernels: list[Kernel] = [network.nodes[i].kernel for i in network.leaves]  # type: ignore[misc]
         n = len(rows.Y)
         self._check_budget(len(kernels), n)
@@ -408,7 +404,7 @@ class _Structure:
 def _expanded(structure: Any, rows: MergedRows) -> Any:
     """Write out families in a list, and the default kernels."""
     items = structure if isinstance(structure, list | tuple) else [structure]
-    flat = structure is None or not items or any(isinstance(item, KernelFamily) for item in items)
+    flat = not items or any(isinstance(item, KernelFamily) for item in items)
     return expand_kernels(structure, rows.X, rows.weight) if flat else structure
 
 

@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from kernelweave._types import Floats
-from kernelweave._validation import all_or_nothing
+from kernelweave._validation import all_or_nothing, list_columns, refuse_gaps
 from kernelweave.errors import InputError, InputTypeError
 from kernelweave.kernels.spread import clip_outliers
 
@@ -125,7 +125,7 @@ class TablePreparer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             self.fills_: Floats = np.zeros(len(names))
             self.target_ = name if isinstance(name := getattr(y, "name", None), str) else None
             if self.missing == "refuse":
-                _refuse_missing(frame)
+                refuse_gaps(frame)
             for j in np.flatnonzero(self.numeric_):
                 if not self._keeps_date(frame[names[j]]):
                     self._learn_column(j, self._numbers(frame[names[j]]))
@@ -161,12 +161,12 @@ class TablePreparer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         if lost := [name for name in self.feature_names_in_ if name not in frame.columns]:
             several = len(lost) > 1
             raise InputError(
-                f"The table lacks the column{'s' if several else ''} {_listed(lost)} "
-                f"that the model needs; its columns are: {_listed(frame.columns)}"
+                f"The table lacks the column{'s' if several else ''} {list_columns(lost)} "
+                f"that the model needs; its columns are: {list_columns(frame.columns)}"
             )
         frame = frame.select(list(self.feature_names_in_))
         if self.missing == "refuse":
-            _refuse_missing(frame)
+            refuse_gaps(frame)
         columns = [self._prepare(j, frame) for j in range(self.n_features_in_)]
         return nw.to_native(frame.with_columns(*columns))
 
@@ -275,23 +275,6 @@ def _frame(X: Any) -> nw.DataFrame[Any]:
         raise InputTypeError(f"X must be a data frame, got {type(X).__name__}.") from None
 
 
-def _refuse_missing(frame: nw.DataFrame[Any]) -> None:
-    counts = {}
-    for name in frame.columns:
-        column = frame[name]
-        missing = column.is_null()
-        if column.dtype.is_float():
-            missing = missing | ~column.is_finite().fill_null(True)
-        if count := int(missing.sum()):
-            counts[name] = count
-    if counts:
-        listed = _listed(counts, [f" ({count} rows)" for count in counts.values()])
-        raise InputError(
-            f"Values are missing (or infinite) in {listed}; fill them or leave the "
-            f"{'columns' if len(counts) > 1 else 'column'} out first."
-        )
-
-
 def _known(column: nw.Series[Any]) -> list[Any]:
     """Return the values of a column with None for missing ones, whatever the library uses."""
     pairs = zip(column.to_list(), column.is_null().to_list(), strict=True)
@@ -304,10 +287,3 @@ def _is_number(value: Any) -> bool:
     except (TypeError, ValueError):
         return False
     return True
-
-
-def _listed(names: Any, notes: Any = None, limit: int = 8) -> str:
-    names = list(names)
-    notes = [""] * len(names) if notes is None else notes
-    shown = [f"{name!r}{note}" for name, note in zip(names, notes, strict=True)][:limit]
-    return ", ".join(shown) + (", ..." if len(names) > limit else "")

@@ -286,7 +286,8 @@ class Kernel(ABC):
 
     def with_missing(self, rule: str) -> Self:
         """Return this kernel with a rule for missing values, unless it has one already."""
-        return self if self.missing != "refuse" else self._changed(missing=rule)
+        settled = self.encodes_gaps and not isinstance(self.columns, Encoding)
+        return self if settled or self.missing != "refuse" else self._changed(missing=rule)
 
     def bound(self, X: Any, sample_weight: Floats | None = None) -> Kernel:
         """Return this kernel with all that it takes from the training rows ``X``.

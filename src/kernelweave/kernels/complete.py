@@ -29,6 +29,19 @@ class CompleteLadder(KernelFamily):
     """What `complete_ladder` returns."""
 
     columns: Columns
+    missing: str = "refuse"
+
+    @property
+    def encodes_gaps(self) -> bool:
+        return self.missing != "refuse"
+
+    @property
+    def takes_sparse(self) -> bool:
+        return self.missing in ("refuse", "off")
+
+    def with_missing(self, rule: str) -> Self:
+        """Return this family with a rule for missing values, unless it has one already."""
+        return self if self.encodes_gaps else dataclasses.replace(self, missing=rule)
 
     def __str__(self) -> str:
         return "complete_ladder" + describe_columns(self.columns)
@@ -39,6 +52,11 @@ class CompleteLadder(KernelFamily):
 
     def expand(self, X: Any, sample_weight: Floats | None = None) -> list[Kernel]:
         """Write out the kernels for ``X``."""
+        kernels = self._refusing(X, sample_weight)
+        return [kernel.with_missing(self.missing) for kernel in kernels]
+
+    def _refusing(self, X: Any, sample_weight: Floats | None) -> list[Kernel]:
+        """Return the kernels without their rule for missing values."""
         table = read_table(X, str(self))
         picked, numeric = table.positions(self.columns, str(self)), table.numeric()
         numbers = [i for i in picked if numeric[i]]
@@ -47,7 +65,7 @@ class CompleteLadder(KernelFamily):
             return _of_categories(self.columns if self.columns is None else table.keys(others))
         everything = numbers == list(range(table.n_columns))
         columns = None if everything else table.keys(numbers)
-        rows = RBF(columns=columns, name=str(self)).prepare(X)
+        rows = table.numbers(columns, str(self), gaps=self.encodes_gaps)
         middle = typical_distance(rows, sample_weight, table.keys(numbers))
         gaussians = [RBF(step * middle, columns=columns) for step in _WIDTHS]
         if not others:
@@ -94,7 +112,7 @@ def _additive(rows: Rows, columns: Columns, weight: Floats | None) -> list[Kerne
     ]
 
 
-def complete_ladder(*, columns: Columns = None) -> KernelFamily:
+def complete_ladder(*, columns: Columns = None, missing: str = "refuse") -> KernelFamily:
     """Offer kernels each of which sees all columns and could classify alone.
 
     Gaussians of eight widths (a quarter to four times the root mean squared distance between two
@@ -110,6 +128,8 @@ def complete_ladder(*, columns: Columns = None) -> KernelFamily:
     ----------
     columns : name, position, list of either, slice, boolean mask, callable or narwhals selector
         None means all columns.
+    missing : {"refuse", "off", "fill", "expected"}
+        The rule for missing values; see the guide "Some of my data are missing".
 
     Returns
     -------
@@ -122,4 +142,4 @@ def complete_ladder(*, columns: Columns = None) -> KernelFamily:
     >>> len(kernels), str(kernels[-1])
     (12, 'linear')
     """
-    return CompleteLadder(normal_columns(columns, "complete_ladder"))
+    return CompleteLadder(normal_columns(columns, "complete_ladder"), RBF(missing=missing).missing)

@@ -240,7 +240,7 @@ def learn_rule(kernel: Kernel, X: Any, weight: Floats | None) -> Kernel:
     who, rule = str(kernel), kernel.missing
     plain = kernel._changed(missing="refuse")
     encoding = kernel.columns if isinstance(kernel.columns, Encoding) else None
-    if encoding is not None and rule != "off":
+    if encoding is not None and (rule != "off" or isinstance(encoding, FilledColumns)):
         return plain  # an encoding has a rule of its own
     table = read_table(X, who)
     positions = table.positions(kernel.columns, who)

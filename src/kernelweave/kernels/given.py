@@ -12,11 +12,13 @@ def encodes_gaps(kernels: Any) -> bool:
 
     Parameters
     ----------
-    kernels : Kernel, KernelFamily, list of both, or None
+    kernels : Kernel, KernelFamily, list or dict of both, or None
         Each kernel checks its own columns.
     """
     if kernels is None:
         return True
+    if isinstance(kernels, dict):
+        kernels = list(kernels.values())
     if isinstance(kernels, list | tuple):
         return any(item is not None and encodes_gaps(item) for item in kernels)
     return bool(getattr(kernels, "encodes_gaps", False))
@@ -35,6 +37,26 @@ def takes_sparse(kernels: Any) -> bool:
     if isinstance(kernels, list | tuple):
         return all(takes_sparse(item) for item in kernels)
     return bool(getattr(kernels, "takes_sparse", True))
+
+
+def with_missing(kernels: Any, rule: str | None) -> Any:
+    """Return what an estimator was given as kernels, with a rule for those that have none.
+
+    Parameters
+    ----------
+    kernels : Kernel, KernelFamily, list or dict of both, or a structure of kernels
+        What the estimator was given.
+    rule : str or None
+        None and "refuse" leave the kernels as they are.
+    """
+    if rule in (None, "refuse"):
+        return kernels
+    if isinstance(kernels, dict):
+        return {name: with_missing(item, rule) for name, item in kernels.items()}
+    if isinstance(kernels, list | tuple):
+        return [with_missing(item, rule) for item in kernels]
+    changes = getattr(kernels, "with_missing", None)
+    return kernels if changes is None else changes(rule)
 
 
 def with_targets(kernels: Any, y: Floats) -> Any:

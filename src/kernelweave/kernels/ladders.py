@@ -15,7 +15,7 @@ from kernelweave.errors import InputError, InputTypeError
 
 from .base import Kernel, KernelFamily
 from .gaussian import RBF
-from .given import encodes_gaps, takes_sparse, with_targets
+from .given import encodes_gaps, takes_sparse, with_missing, with_targets
 from .mixed import mixed_ladder
 from .sources import with_sources
 from .spread import typical_distance
@@ -131,6 +131,10 @@ class Views(KernelFamily):
             takes_sparse(items) for _, _, items in self.parts
         )
 
+    def with_missing(self, rule: str) -> Self:
+        """Return these views with a rule for missing values, unless they have one already."""
+        return self if self.missing != "refuse" else dataclasses.replace(self, missing=rule)
+
     def with_targets(self, y: Floats) -> Views:
         """Return these views with targets for the kernels that learn from them."""
         parts = [(view, columns, with_targets(items, y)) for view, columns, items in self.parts]
@@ -168,8 +172,7 @@ class Views(KernelFamily):
         rule = "off" if self.missing == "complete" else self.missing
         kernels: list[Kernel] = []
         for item in items:
-            if rule != "refuse":
-                item = item.with_missing(rule)
+            item = with_missing(item, rule)
             if isinstance(item, Kernel):
                 kernels.append(item.on(columns).renamed(f"{view}: {item.on(None)}"))
                 continue

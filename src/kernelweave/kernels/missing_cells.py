@@ -27,14 +27,3 @@ def missing_rows(column: NDArray[Any]) -> Indices:
         return np.empty(0, dtype=np.intp)
     # Equal NaNs may be different objects, of which a set holds each.
     return np.array([i for i, value in enumerate(values) if id(value) in missing], dtype=np.intp)
-
-
-def unmasked(X: Any) -> NDArray[Any]:
-    """Return a masked array as an ordinary one: masked numbers are NaN, other values None."""
-    mask = np.ma.getmaskarray(X)
-    if not mask.any():
-        return np.asarray(X.data)
-    kind = np.float64 if X.dtype.kind in "fiub" else object
-    values = np.array(X.data, dtype=np.result_type(X.dtype, kind) if X.dtype.kind == "f" else kind)
-    values[mask] = np.nan if kind is np.float64 else None
-    return values

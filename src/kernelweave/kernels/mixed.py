@@ -43,8 +43,11 @@ class MixedLadder(KernelFamily):
 
     def with_missing(self, rule: str) -> Self:
         """Return this family switched off where all columns of a row are missing, if asked for."""
-        if rule not in ("off", "fill", "refuse"):
-            raise InputError(f"{self}: missing must be 'fill' or 'off', got {rule!r}.")
+        if rule not in ("off", "fill"):
+            raise InputError(
+                f"{self}: missing must be 'fill' or 'off', got {rule!r}; other kernels know "
+                "further rules, and views() of two sources or more know 'complete'."
+            )
         return dataclasses.replace(self, missing="off" if rule == "off" else self.missing)
 
     def __str__(self) -> str:
@@ -95,10 +98,12 @@ class MixedLadder(KernelFamily):
 
     def _of_sparse(self, X: Any, sample_weight: Floats | None) -> list[Kernel]:
         """Return kernels on the columns as they are: encoding them would fill the zeros."""
-        rows = Linear(columns=self.columns).prepare(X)
+        off = self.missing == "off"
+        rows = read_table(X, str(self)).numbers(self.columns, str(self), gaps=off)
         middle = typical_distance(rows, sample_weight)
-        gaussians = [RBF(step * middle, columns=self.columns) for step in _SPARSE_GAUSSIANS]
-        return [*gaussians, Linear(columns=self.columns)]
+        kernels: list[Kernel] = [RBF(step * middle) for step in _SPARSE_GAUSSIANS]
+        rule = "off" if off else "refuse"
+        return [k.on(self.columns).with_missing(rule) for k in [*kernels, Linear()]]
 
 
 def _in_own_units(encoding: TableEncoding) -> list[Kernel]:

@@ -64,7 +64,17 @@ def warn_of_outliers(columns: Sequence[str | int]) -> None:
 
 
 def column_deviations(rows: Floats, weight: Floats | None) -> Floats:
-    """Return the standard deviation of every column, infinite for constant ones."""
+    """Return the standard deviation of every column, infinite for constant ones.
+
+    Gaps (NaN) do not count.
+    """
+    if np.isnan(rows).any():
+        parts = []
+        for column in rows.T:
+            known = ~np.isnan(column)
+            own = None if weight is None else weight[known]
+            parts.append(column_deviations(column[known][:, None], own))
+        return np.concatenate(parts)
     share = np.full(len(rows), 1.0 / len(rows)) if weight is None else weight / weight.sum()
     rows, _ = clip_outliers(rows, weight)
     unit = np.abs(rows).max(axis=0, initial=0.0)

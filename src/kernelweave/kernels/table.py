@@ -16,9 +16,10 @@ from numpy.typing import NDArray
 
 from kernelweave._linalg import all_finite
 from kernelweave._types import Bools, Floats, Indices
+from kernelweave._validation import unmasked
 from kernelweave.errors import InputError, InputTypeError, RowError
 
-from .missing_cells import missing_rows, unmasked
+from .missing_cells import missing_rows
 
 
 class Encoding(ABC):

@@ -54,7 +54,7 @@ class Wrapper(Kernel):
 
     def with_missing(self, rule: str) -> Self:
         """Return this kernel with a rule for the inner one, unless that has one."""
-        return self._changed(missing=rule)
+        return self._changed(missing=rule) if self.unwrapped is not self else self
 
     @property
     def encodes_gaps(self) -> bool:
