@@ -92,7 +92,7 @@ def _factors(division: Division) -> Any:
 
     X = StandardScaler().fit(division.X[division.train]).transform(division.X)
     parts, found = [X[:, columns] for columns in division.sources.values()], []
-    for n_factors in N_FACTORS:
+    for n_factors in sorted({min(n, X.shape[1]) for n in N_FACTORS}):
         rows = np.asarray(MOFA(n_factors, random_state=0).fit(parts).factors_)
         steps = make_pipeline(StandardScaler(), SVC())
         model = GridSearchCV(steps, {"svc__C": COSTS}, cv=3)
