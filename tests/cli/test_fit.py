@@ -11,6 +11,7 @@ import pytest
 from command_table import GROUP, TABLE, fit, run
 from kernelweave.io import describe, load, save
 from kernelweave.tables import METHODS
+from source_table import source_table
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -117,3 +118,63 @@ def test_hints_after_rules_that_did_not_converge(patients, capsys, monkeypatch):
     _, err = run(capsys, *options)
     assert "the search for rules ended at its limit, so lower --C or raise --tol." in err
     assert "--max-iter" not in err
+
+
+SOURCES = ("--source", "scan=scan_*", "--source", "lab=hdl", "--source", "lab=ldl")
+
+
+@pytest.mark.parametrize("rule", ["off", "complete"])
+def test_sources_that_rows_lack(patients, capsys, rule):
+    frame = source_table()
+    frame[:110].to_csv("s.csv", index=False)
+    frame[110:].to_csv("new.csv", index=False)
+    options = ("--target", "ill", *SOURCES, "--missing", rule, "--C", 10, "--test-share", 0)
+    report = json.loads(run(capsys, "fit", "s.csv", *options, "--json")[0])
+    assert report["method"] == "mkl"
+    assert f"{frame[:110]['hdl'].isna().sum()} of" not in str(report["notes"])  # whole sources
+    lacking = frame[:110]["ldl"].isna() & frame[:110]["hdl"].isna()
+    assert f"{lacking.sum()} of 110 rows lack the source 'lab'" in report["notes"]
+    assert {"scan", "lab"} <= {kernel["kernel"].partition(": ")[0] for kernel in report["kernels"]}
+    predicted = pd.read_csv(io.StringIO(run(capsys, "predict", "s.kw", "new.csv", "--quiet")[0]))
+    assert (predicted["ill"].to_numpy() == frame[110:]["ill"].to_numpy()).mean() > 0.7
+    out, _ = run(capsys, "evaluate", "s.kw", "new.csv", "--sources")
+    assert "lab " in out.split("Without each source")[1]
+    out, _ = run(capsys, "explain", "s.kw", "new.csv", "--rows", 0, "--by", "source")
+    assert "scan" in out.split()
+
+
+def test_gaps_may_be_refused(patients, capsys):
+    frame = source_table()[["scan_0", "hdl", "ill"]]
+    frame.to_csv("s.csv", index=False)
+    frame.dropna().to_csv("full.csv", index=False)
+    options = ("--target", "ill", "--missing", "refuse", "--time", 1)
+    _, err = run(capsys, "fit", "s.csv", *options, code=2)
+    assert "Values are missing (or infinite) in 'scan_0'" in err
+    run(capsys, "fit", "full.csv", *options, "--no-report", "--quiet")
+    assert "Values are missing" in run(capsys, "predict", "full.kw", "s.csv", code=2)[1]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--source", "scan"), "must be NAME=COLUMN,COLUMN or NAME=PATTERN, got 'scan'"),
+        (("--source", "scan=nose_*"), "source 'scan': no column to learn from is named nose_*"),
+        (("--missing", "complete"), "needs two sources or more, got 0"),
+        (("--missing", "off", "--method", "rules"), "method rules: it has no kernels of sources"),
+        (("--missing", "off", "--method", "svm"), "method svm: it has no kernels of sources"),
+    ],
+)
+def test_mistakes_about_sources(patients, capsys, options, message):
+    source_table().to_csv("s.csv", index=False)
+    _, err = run(capsys, "fit", "s.csv", "--target", "ill", *options, code=2)
+    assert message in err
+
+
+def test_rows_without_any_source_are_named(patients, capsys):
+    frame = source_table()[["scan_0", "hdl", "ill"]]
+    frame[["scan_0", "hdl"]] = frame[["scan_0", "hdl"]].fillna(0.0)
+    frame.loc[7, ["scan_0", "hdl"]] = np.nan
+    frame.to_csv("s.csv", index=False)
+    options = ("--target", "ill", "--source", "a=scan_0", "--source", "b=hdl", "--missing", "off")
+    _, err = run(capsys, "fit", "s.csv", *options, "--test-share", 0, "--C", 1, code=2)
+    assert "row 7 has none of the sources" in err

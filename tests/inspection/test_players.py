@@ -44,7 +44,12 @@ def test_sources_have_the_names_of_views():
 
 def test_views_that_share_columns_are_connected():
     links = [("blood", frozenset({1, 2})), ("home", frozenset({2, 3})), ("rest", frozenset({0}))]
-    assert sources(SINGLE, links) == Players(("age", "iron, sugar, town"), ((0,), (1, 2, 3)))
+    assert sources(SINGLE, links) == Players(("rest", "iron, sugar, town"), ((0,), (1, 2, 3)))
+
+
+def test_sources_keep_their_names_beside_columns_in_no_view():
+    links = [("blood", frozenset({1, 2})), (None, frozenset({0})), (None, frozenset({3}))]
+    assert sources(SINGLE, links) == Players(("age", "blood", "town"), ((0,), (1, 2), (3,)))
 
 
 def test_kernels_connect_columns():

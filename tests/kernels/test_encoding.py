@@ -74,3 +74,11 @@ def test_bad_tables_get_a_sentence():
         encoding.encode(pd.DataFrame({"size": ["large", "small"]}))
     with pytest.raises(InputError, match="no column 'size'"):
         encoding.encode(FRAME[["town"]])
+
+
+def test_new_levels_are_reported_and_gaps_are_not():
+    town = pd.DataFrame({"town": ["Ulm", "Bonn"] * 4})
+    encoding = TableEncoding.learn(town)
+    assert not encoding.encode(pd.DataFrame({"town": [None, None]})).any()
+    with pytest.warns(UserWarning, match="1 values of column 'town' are levels that no training"):
+        assert not encoding.encode(pd.DataFrame({"town": [None, "Kiel"]})).any()

@@ -7,6 +7,7 @@ import pytest
 from kernelweave.errors import DataError, InputError
 from kernelweave.tables import compare_table
 from kernelweave.tables.comparing import rows_in_time
+from source_table import SOURCES, source_table
 from table_groups import TABLE
 
 
@@ -88,3 +89,13 @@ def test_whole_groups_are_left_out():
 
     assert score() > 0.9
     assert score(groups="person") < 0.2
+
+
+def test_sources_are_compared_with_the_kernels_of_their_own():
+    frame = source_table(100).drop(columns="remark")
+    options = {"folds": 2, "sources": SOURCES, "missing": "complete"}
+    found = compare_table(frame, "ill", **options)
+    assert "kernelweave mkl" in found.scores
+    assert any("rows lack the source 'scan'" in note for note in found.notes)
+    with pytest.raises(InputError, match="method metric: it has no kernels of sources"):
+        compare_table(frame, "ill", methods=["metric"], **options)

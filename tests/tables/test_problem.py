@@ -6,6 +6,7 @@ import pytest
 
 from kernelweave.errors import DataError, InputError
 from kernelweave.tables import make_problem
+from source_table import SOURCES, source_table
 
 N = 40
 RANDOM = np.random.default_rng(0)
@@ -55,3 +56,38 @@ def test_groups():
     ]:
         with pytest.raises(error, match=sentence):
             make_problem(table.assign(same=1), "y", groups=groups)
+
+
+def test_sources_are_found_by_patterns_and_counted():
+    frame = source_table()
+    lacking = frame["scan_0"].isna().sum()
+    problem = make_problem(frame, "ill", sources=SOURCES, missing="off")
+    assert problem.has_own_kernels
+    assert problem.sources["scan"] == ("scan_0", "scan_1", "scan_2")
+    assert f"{lacking} of 160 rows lack the source 'scan'" in problem.notes
+    single = (frame["hdl"].isna() & frame["ldl"].notna()).sum()
+    assert {c.name: c.missing for c in problem.kinds}["hdl"] == single
+    assert {c.name: c.missing for c in problem.kinds}["scan_0"] == 0
+    assert problem.take([0, 1]).sources == problem.sources
+    assert problem.without(["hdl", "ldl"]).sources == {"scan": problem.sources["scan"]}
+    assert not make_problem(frame, "ill").has_own_kernels
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"missing": "drop"}, "missing: must be one of fill, refuse, off, complete, got 'drop'"),
+        ({"missing": "complete", "sources": {"a": ["age"]}}, "needs two sources or more, got 1"),
+        ({"missing": "refuse"}, r"Values are missing .* in 'scan_0' \(\d+ rows\)"),
+        ({"sources": {"a": ["agee"]}}, "source 'a': no column to learn from is named agee"),
+    ],
+)
+def test_bad_sources_and_rules(options, message):
+    with pytest.raises((InputError, DataError), match=message):
+        make_problem(source_table(), "ill", **options)
+
+
+def test_a_source_that_all_rows_lack():
+    frame = source_table().assign(hdl=np.nan, ldl=np.nan)
+    with pytest.raises(DataError, match="source 'lab': no column"):  # empty columns are left out
+        make_problem(frame, "ill", sources=SOURCES)

@@ -32,6 +32,14 @@ def test_columns_are_sources_where_views_are_not(kernels):
     assert find_sources(fitted(kernels), COLUMNS) == {name: (name,) for name in COLUMNS}
 
 
+@pytest.mark.parametrize("rule", ["refuse", "off", "complete"])
+def test_sources_with_gaps_beside_other_columns(rule):
+    holed = X.assign(a=X["a"].where(np.arange(80) % 3 > 0))
+    model = MKLClassifier([views({"left": ["a"], "right": ["b"]}, missing=rule), RBF(columns="c")])
+    model.fit(holed, Y)
+    assert find_sources(model, COLUMNS) == {"left": ("a",), "right": ("b",), "c": ("c",)}
+
+
 def test_positions_and_slices():
     model = fitted(
         [Linear(columns=slice(0, 2), name="left: one"), Linear(columns=[2], name="right: two")]

@@ -220,6 +220,40 @@ seed_option = option(
 )
 quiet_option = option("--quiet", "print nothing but warnings", is_flag=True)
 output_options = together(option("--json", "print the result as JSON", is_flag=True), quiet_option)
+
+
+def _named_columns(text: str) -> tuple[str, list[str]]:
+    name, equals, columns = text.partition("=")
+    if not (name and equals and columns):
+        raise click.BadParameter(f"must be NAME=COLUMN,COLUMN or NAME=PATTERN, got {text!r}")
+    return name, columns.split(",")
+
+
+def read_sources(args: Any) -> dict[str, list[str]]:
+    """Return the columns of each source; an option that is given again adds columns."""
+    found: dict[str, list[str]] = {}
+    for name, columns in args.source:
+        found.setdefault(name, []).extend(columns)
+    return found
+
+
+gap_options = together(
+    option(
+        "--source",
+        "columns that are measured, and missing, together, as in lab=hdl,ldl or scan=scan_*; may "
+        "be repeated; each source has kernels of its own",
+        "NAME=COLUMNS",
+        _named_columns,
+        multiple=True,
+    ),
+    option(
+        "--missing",
+        "fill: medians, marked (default); refuse: an error; off: a source that a row lacks does "
+        "not count; complete: it is estimated from the other sources",
+        type=click.Choice(["fill", "refuse", "off", "complete"]),
+        default="fill",
+    ),
+)
 table_options = together(
     file_argument,
     option("--target", "what to predict", "COLUMN", required=True),

@@ -11,8 +11,10 @@ from .commands import (
     FILE,
     POSITIVE,
     command,
+    gap_options,
     option,
     output_options,
+    read_sources,
     seed_option,
     table_options,
 )
@@ -50,6 +52,7 @@ examples:
     multiple=True,
     default=["auto"],
 )
+@gap_options
 @option("--folds", "outer folds (5)", "N", COUNT, default=5)
 @option("--time", "about how long it may take, in seconds (120)", "SECONDS", POSITIVE)
 @option("--max-rows", "maximum number of rows (as many as the time allows)", "N", COUNT)
@@ -86,6 +89,8 @@ def compare(args: Any) -> int:
             max_rows=args.max_rows,
             seconds=args.time,
             settings=Settings(seed=args.seed),
+            sources=read_sources(args),
+            missing=args.missing,
             announce=announce,
         )
     notes = [*table.notes, *found.notes]

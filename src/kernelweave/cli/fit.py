@@ -15,8 +15,10 @@ from .commands import (
     SHARE,
     check_output,
     command,
+    gap_options,
     option,
     output_options,
+    read_sources,
     seed_option,
     table_options,
 )
@@ -48,9 +50,9 @@ R2; both scales of a skewed target are tried. The output says first what was cho
 and by how much.
 
 Columns that hold one value only, count the rows, identify them or look like names are left out;
-dates become years and places in the year, week and day; missing values are filled and marked. A
-note reports every step. Everything done to the columns is part of the model, so predict takes the
-raw file.
+dates become years and places in the year, week and day; missing values are filled and marked
+unless --missing says otherwise. A note reports every step. Everything done to the columns is part
+of the model, so predict takes the raw file.
 
 methods:
   auto        the best of those below that are marked with *, or a combination
@@ -66,13 +68,15 @@ methods:
   pairs       kernels that separate the classes; then see kernelweave cluster
 
 A method that is asked for chooses its C on the same folds, and is compared with the others there.
-With --gram, --C, --norm, --tol or --max-iter, auto is mkl.
+With --gram, --source, --C, --norm, --tol or --max-iter, auto is mkl.
 
 examples:
   kernelweave fit patients.csv --target outcome
   kernelweave fit patients.csv --target outcome --time 60
   kernelweave fit patients.csv --target outcome --scoring roc_auc --class-weight balanced
   kernelweave fit patients.csv --target outcome --method rules
+  kernelweave fit patients.csv --target outcome --source scan=scan_* --source lab=hdl,ldl \
+    --missing complete
   kernelweave fit patients.csv --target outcome --method radius --C 10
   kernelweave fit patients.csv --target outcome --method noisy --decisions decisions.csv
   kernelweave fit songs.csv --target genre --method annotators --answers answers.csv
@@ -96,6 +100,7 @@ def _named_file(text: str) -> tuple[str, str]:
     _named_file,
     multiple=True,
 )
+@gap_options
 @option("--out", "the model file (FILE with ending .kw)", "MODEL", FILE)
 @option("--method", "see above (auto)", type=click.Choice(_METHODS), default="auto")
 @option(
@@ -256,6 +261,8 @@ def _fit_table(args: Any, frame: Any, announce: Any) -> Any:
         scoring=args.scoring,
         seconds=args.time,
         decisions=args.decisions,
+        sources=read_sources(args),
+        missing=args.missing,
         announce=announce,
     )
 
@@ -272,6 +279,7 @@ def _fit_answers(args: Any, frame: Any, announce: Any) -> Any:
         grams={name: _read_gram(name, file) for name, file in args.gram},
         class_prior=args.class_prior,
         decisions=args.decisions,
+        missing=args.missing,
         seed=args.seed,
         announce=announce,
     )
@@ -288,6 +296,10 @@ def _check_answers(args: Any) -> None:
         raise click.UsageError(
             "--groups: not with --method annotators, which compares nothing.",
             click.get_current_context(),
+        )
+    if args.source and args.answers:
+        raise click.UsageError(
+            "--source: not with --method annotators.", click.get_current_context()
         )
     if args.class_prior and not args.answers:
         raise click.UsageError(

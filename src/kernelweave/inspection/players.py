@@ -79,7 +79,12 @@ def sources(players: Players, links: list[Link]) -> Players:
                 "by: 'source' finds one source only, because kernels connect all columns. Hint: "
                 "in Python groups can be named, as in by={'blood': ['iron', 'sugar']}."
             )
-        groups = {listed_names([players.names[p] for p in part]): part for part in parts}
+        views = {frozenset(own): name for name, own in by_name.items() if name}
+        named_parts = ((views.get(frozenset(part)), part) for part in parts)
+        groups = {
+            name or listed_names([players.names[p] for p in part]): part
+            for name, part in named_parts
+        }
     rest = [p for p in range(len(players)) if p not in used]
     names = [*groups, *(players.names[p] for p in rest)]
     members = [*groups.values(), *([p] for p in rest)]

@@ -181,7 +181,8 @@ class TableEncoding(Encoding):
             values = _read_as(table, position, type(encoding))
             if isinstance(encoding, CategoryEncoding):
                 codes = encoding.codes(values)
-                if unseen := int((codes < 0).sum()):
+                none: Any = None
+                if unseen := int((codes[values != none] < 0).sum()):
                     warn(
                         f"X: {unseen} values of {table.label(position)} are levels that no "
                         "training row had; they match no level."

@@ -20,7 +20,7 @@ from .columns import note_columns
 from .fitting import TableFit
 from .hints import table_hints
 from .kernels import offer_complete
-from .methods import make_preparer
+from .methods import check_sources, make_preparer
 from .problem import make_problem
 from .reading import import_pandas
 
@@ -37,6 +37,7 @@ def fit_answers(
     grams: Mapping[str, Any] | None = None,
     class_prior: Any = None,
     decisions: Any = None,
+    missing: str = "fill",
     seed: int = 0,
     announce: Announce = silent,
 ) -> TableFit:
@@ -59,6 +60,8 @@ def fit_answers(
         Known shares of the classes; None: estimated.
     decisions : str, path, data frame or list, optional
         Decisions of a person: the class of these rows is certain.
+    missing : {"fill", "refuse"}
+        Missing values are filled, or an error.
     seed : int
         Seed of the checks of the table.
     announce : callable
@@ -84,7 +87,9 @@ def fit_answers(
     shares = answers.shares()
     own = own.assign(**{target: answers.classes[shares.argmax(axis=1)]})
     hidden = [*ignore, *([key] if key is not None and key not in ignore else [])]
-    problem = make_problem(own, target, ignore=hidden, task="classification", grams=grams)
+    columns: dict[str, Any] = {"ignore": hidden, "grams": grams}
+    problem = make_problem(own, target, task="classification", missing=missing, **columns)
+    check_sources(problem, "annotators")
     known = None
     if decisions is not None:
         votes = answers.classes.astype(object)[_most_frequent(answers)]

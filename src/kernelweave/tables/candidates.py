@@ -109,7 +109,8 @@ def _metric_grids(model: Any) -> dict[str, set[float]]:
 
 def _beside_words(kernel: Callable[[TableEncoding], Kernel], task: Task) -> dict[str, Any]:
     """Return one kernel on the encoded columns, and those of texts."""
-    words: list[Kernel] = [Words(columns=name) for name in task.problem.columns("text")]
+    texts = task.problem.columns("text")  # those of sources may have gaps
+    words: list[Kernel] = [Words(columns=name, missing="off") for name in texts]
     if not task.problem.columns("number", "date", "category"):
         return {"kernels": words, "norm": 2.0}
     kernels = [kernel(task.encoding), *words]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -19,7 +19,7 @@ from kernelweave.errors import DataError, InputError
 from .choosing import Announce, encode_target, silent
 from .columns import note_columns
 from .fitting import choose_model
-from .methods import COMPARED, METHODS, Settings, choose_method, for_method
+from .methods import COMPARED, METHODS, Settings, check_sources, choose_method, for_method
 from .planning import make_folds, sample_rows
 from .problem import Problem, make_problem
 from .reference_models import reference_models
@@ -151,6 +151,8 @@ def compare_table(
     max_rows: int | None = None,
     seconds: float | None = None,
     settings: Settings | None = None,
+    sources: Mapping[str, Sequence[str]] | None = None,
+    missing: str = "fill",
     announce: Announce = silent,
 ) -> Comparison:
     """Compare methods by nested cross-validation.
@@ -181,6 +183,10 @@ def compare_table(
         About how long it may take, which limits the rows; None: two minutes.
     settings : Settings, optional
         Options of our methods.
+    sources : dict of str to sequence of str, optional
+        Columns of each source, for our methods; see `make_problem`. "auto" is then "mkl".
+    missing : {"fill", "refuse", "off", "complete"}
+        What our methods do with missing values; the others fill them, or take them as they are.
     announce : callable
         Called with the current step and the share of the work that is done.
 
@@ -199,9 +205,14 @@ def compare_table(
     ['SVM', 'gradient boosting', 'kernelweave mkl', 'linear model']
     """
     settings = settings or Settings()
-    problem = make_problem(frame, target, ignore=ignore, task=task, groups=groups)
+    columns: dict[str, Any] = {"ignore": ignore, "groups": groups, "sources": sources}
+    problem = make_problem(frame, target, task=task, missing=missing, **columns)
+    if problem.has_own_kernels:
+        methods = ["mkl" if name == "auto" else name for name in methods]
     for name in methods:
-        if name not in ("auto", *COMPARED):
+        if name in COMPARED:
+            check_sources(problem, name)
+        elif name != "auto":
             _check_method(problem, name)
     notes = [*problem.notes, *note_columns(problem.kinds)]
     budget = USUAL_SECONDS if seconds is None else seconds

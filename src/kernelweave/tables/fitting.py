@@ -30,7 +30,15 @@ from .columns import note_columns
 from .deciding import chosen_predictions, decide
 from .hints import table_hints
 from .measures import Classes, Values
-from .methods import COMPARED, METHODS, Settings, choose_method, for_method, make_model
+from .methods import (
+    COMPARED,
+    METHODS,
+    Settings,
+    check_sources,
+    choose_method,
+    for_method,
+    make_model,
+)
 from .planning import MAX_ROWS, can_be_compared, make_folds, make_plan, sample_rows
 from .problem import Problem, make_problem
 from .row_limits import fit_many_rows
@@ -104,6 +112,8 @@ def fit_table(
     scoring: str = "auto",
     seconds: float | None = None,
     decisions: Any = None,
+    sources: Mapping[str, Sequence[str]] | None = None,
+    missing: str = "fill",
     announce: Announce = silent,
 ) -> TableFit:
     """Compare candidates on folds of a table, and fit the best one, or a combination, to all rows.
@@ -158,6 +168,11 @@ def fit_table(
         Decisions of a person on labels, as the page of `kernelweave review` exports them: labels
         are changed accordingly, and the method "noisy" takes them as certain. Decisions on pairs
         are for the method "pairs".
+    sources : dict of str to sequence of str, optional
+        Columns of each source, by names or patterns; see `make_problem`. "auto" is then "mkl".
+    missing : {"fill", "refuse", "off", "complete"}
+        What is done with missing values; see `make_problem`. With "off" or "complete", "auto" is
+        "mkl".
     announce : callable
         Called with the current step and the share of it that is done.
 
@@ -178,11 +193,20 @@ def fit_table(
     ['in', 'out']
     """
     settings = settings or Settings()
-    problem = make_problem(frame, target, ignore=ignore, task=task, grams=grams, groups=groups)
+    columns: dict[str, Any] = {
+        "ignore": ignore,
+        "grams": grams,
+        "groups": groups,
+        "sources": sources,
+    }
+    problem = make_problem(frame, target, task=task, missing=missing, **columns)
     if decisions is not None:
         problem = problem.decide(decisions)
     given = (settings.norm, settings.tol, settings.max_iter)
-    plain = C == "auto" and not problem.grams and all(option is None for option in given)
+    own = problem.grams or problem.has_own_kernels
+    plain = C == "auto" and not own and all(option is None for option in given)
+    if method in CANDIDATES:
+        check_sources(problem, method)
     if method not in CANDIDATES and not (method == "auto" and plain and can_be_compared(problem)):
         method = choose_method(problem, method, settings)
         if C != "auto" and not METHODS[method].has_cost:

@@ -9,6 +9,7 @@ from typing import Any
 from kernelweave.kernels import (
     RBF,
     Kernel,
+    KernelFamily,
     Linear,
     Overlap,
     Precomputed,
@@ -16,6 +17,7 @@ from kernelweave.kernels import (
     complete_ladder,
     group,
     mixed_ladder,
+    views,
 )
 
 from .problem import Problem
@@ -46,9 +48,27 @@ def offer_kernels(problem: Problem, *, per_feature: bool = True) -> list[Any]:
     >>> [str(kernel) for kernel in offer_kernels(make_problem(frame, "y"))]
     ['mixed_ladder on 2 columns (age, town)']
     """
-    together = problem.columns("number", "date", "category")
-    mixed = [mixed_ladder(columns=together, per_feature=per_feature)] if together else []
-    return [*mixed, *_others(problem)]
+    shared = {column for columns in problem.sources.values() for column in columns}
+    together = [c for c in problem.columns("number", "date", "category") if c not in shared]
+    rule = "off" if problem.missing == "off" and not problem.sources else "fill"
+    mixed = mixed_ladder(columns=together, per_feature=per_feature, missing=rule)
+    return [
+        *([_of_sources(problem)] if problem.sources else []),
+        *([mixed] if together else []),
+        *(kernel for kernel in _others(problem) if kernel.columns not in shared),
+    ]
+
+
+def _of_sources(problem: Problem) -> KernelFamily:
+    """Return kernels on each source; its texts are compared by their words."""
+    texts = problem.columns("text")
+    parts: dict[str, Any] = {}
+    for name, columns in problem.sources.items():
+        together = [column for column in columns if column not in texts]
+        if together:
+            parts[name] = (together, mixed_ladder(per_feature=False))
+        parts |= {f"{name}: {c}": (c, Words(missing="off")) for c in columns if c in texts}
+    return views(parts, missing="refuse" if problem.missing == "fill" else problem.missing)
 
 
 def offer_complete(problem: Problem) -> list[Any]:

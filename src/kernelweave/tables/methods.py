@@ -176,9 +176,19 @@ def choose_method(problem: Problem, name: str = "auto", settings: Settings | Non
             f"norm: must be 1, 2 or 'uniform' with the method radius, got {settings.norm!r}; 1 and "
             "2 only scale the weights there."
         )
+    check_sources(problem, name)
     if name == "rules" and not problem.columns("number", "date", "category"):
         raise InputError("method rules: no column of numbers, dates or categories is left.")
     return name
+
+
+def check_sources(problem: Problem, name: str) -> None:
+    """Refuse sources, and rules for whole sources, with a method that has no kernels of them."""
+    if problem.has_own_kernels and (name not in METHODS or METHODS[name].form != "frame"):
+        raise InputError(
+            f"method {name}: it has no kernels of sources, nor the rules 'off' and 'complete' for "
+            "missing values; use the method mkl, or leave these options out."
+        )
 
 
 def make_model(problem: Problem, name: str, settings: Settings, C: float = 1.0) -> Pipeline:
@@ -228,11 +238,13 @@ def make_preparer(problem: Problem, form: str) -> TablePreparer:
     standardised numbers without gaps, and "rules" numbers in the units of the table, with gaps.
     """
     if form == "columns":
-        return TablePreparer(missing="fill", dates=problem.dates, plain=tuple(problem.grams))
-    texts = tuple(problem.columns("text"))
+        rule = "refuse" if problem.missing == "refuse" else "fill"
+        return TablePreparer(missing=rule, dates=problem.dates, plain=tuple(problem.grams))
+    shared = {column for columns in problem.sources.values() for column in columns}
+    texts = tuple(column for column in problem.columns("text") if column not in shared)
     return TablePreparer(
         standardize=False,
-        missing="keep",
+        missing="refuse" if problem.missing == "refuse" else "keep",
         dates=problem.dates,
         keep_dates=form == "frame",
         texts=texts,

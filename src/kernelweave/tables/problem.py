@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
+from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
+import narwhals as nw
 import numpy as np
 from sklearn.utils.validation import has_fit_parameter
 
+from kernelweave._validation import refuse_gaps
 from kernelweave.errors import DataError, InputError
 from kernelweave.io.dates import FORMATS
 
@@ -22,6 +25,7 @@ if TYPE_CHECKING:
     from kernelweave.noise.decisions import Decision
 
 TASKS = ("auto", "classification", "regression")
+MISSING = ("fill", "refuse", "off", "complete")
 _MANY = 20  # different numbers in a target beyond which it is taken as regression
 
 
@@ -48,6 +52,10 @@ class Problem:
     groups : pandas.Series or None
         For each row the number of its group, as of a person with several rows. Folds leave out
         whole groups.
+    sources : dict of str to tuple of str
+        Columns that are measured together, and missing together.
+    missing : {"fill", "refuse", "off", "complete"}
+        What is done with missing values; the last two concern whole sources.
     """
 
     X: pd.DataFrame
@@ -58,6 +66,13 @@ class Problem:
     notes: tuple[str, ...] = ()
     decisions: tuple[Decision, ...] = ()
     groups: pd.Series[Any] | None = None
+    sources: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    missing: str = "fill"
+
+    @property
+    def has_own_kernels(self) -> bool:
+        """Whether sources and gaps ask for kernels that only some methods have."""
+        return bool(self.sources) or self.missing in ("off", "complete")
 
     def columns(self, *kinds: str) -> list[str]:
         """Return the names of the columns of these kinds."""
@@ -72,7 +87,10 @@ class Problem:
         """Return the problem without some columns."""
         kinds = tuple(c for c in self.kinds if c.name not in columns)
         grams = {name: gram for name, gram in self.grams.items() if name not in columns}
-        return replace(self, X=self.X.drop(columns=list(columns)), kinds=kinds, grams=grams)
+        rest = {k: tuple(c for c in own if c not in columns) for k, own in self.sources.items()}
+        sources = {name: own for name, own in rest.items() if own}
+        X = self.X.drop(columns=list(columns))
+        return replace(self, X=X, kinds=kinds, grams=grams, sources=sources)
 
     def decide(self, decisions: Any) -> Problem:
         """Return the problem with the decisions of a person; rows are those of the file."""
@@ -134,6 +152,8 @@ def make_problem(
     task: str = "auto",
     grams: Mapping[str, Any] | None = None,
     groups: str | None = None,
+    sources: Mapping[str, Sequence[str]] | None = None,
+    missing: str = "fill",
 ) -> Problem:
     """Split a table into columns to learn from and a target.
 
@@ -156,6 +176,12 @@ def make_problem(
     groups : str, optional
         The column that says which rows belong together, as those of one person. It is left out; a
         row without a value is a group of its own.
+    sources : dict of str to sequence of str, optional
+        Columns of each source, by names or patterns such as ``"lab_*"``: they are measured
+        together, get kernels of their own, and may be missing together.
+    missing : {"fill", "refuse", "off", "complete"}
+        Missing values are filled and marked, or an error. "off" and "complete": a source that a
+        row lacks does not count, or is estimated from the others; single values are filled.
 
     Returns
     -------
@@ -179,10 +205,10 @@ def make_problem(
     if groups == target:
         raise InputError(f"groups: must be another column than the target, got {groups!r}.")
     frame, notes = add_row_numbers(frame, grams or {}), []
-    missing = frame[target].isna()
-    if missing.any():
-        frame = frame[~missing]
-        notes.append(f"{missing.sum()} row(s) without a value of {target!r} are left out")
+    unknown = frame[target].isna()
+    if unknown.any():
+        frame = frame[~unknown]
+        notes.append(f"{unknown.sum()} row(s) without a value of {target!r} are left out")
     if not len(frame):
         raise DataError(f"The column {target!r} has no values.")
     y, regression = _typed_target(frame[target], task)
@@ -193,14 +219,30 @@ def make_problem(
     if len(useless) == len(X.columns) and not grams:
         why = "; ".join(f"{c.name!r}: {c.why}" for c in kinds)
         raise DataError(f"No column is left to learn from{f' ({why})' if why else ''}.")
-    X = X.drop(columns=useless).assign(**{name: frame[name] for name in grams or {}})
+    X = X.drop(columns=useless)
+    found, lacking = read_sources(X, sources or {}, missing)
+    for name, absent in lacking.items():
+        if absent.any():
+            notes.append(f"{absent.sum()} of {len(X)} rows lack the source {name!r}")
+    kinds = [_beside(kind, X, found, lacking) for kind in kinds]
+    X = X.assign(**{name: frame[name] for name in grams or {}})
     together = None if groups is None else _number_groups(frame[groups])
     if together is not None:
         notes.append(
             f"rows with the same {groups!r} stay together when rows are left out "
             f"({together.nunique()} groups); {groups!r} itself is not learned from"
         )
-    return Problem(X, y, regression, tuple(kinds), dict(grams or {}), tuple(notes), groups=together)
+    return Problem(
+        X,
+        y,
+        regression,
+        tuple(kinds),
+        dict(grams or {}),
+        tuple(notes),
+        groups=together,
+        sources=found,
+        missing=missing,
+    )
 
 
 def _number_groups(column: pd.Series[Any]) -> pd.Series[Any]:
@@ -213,6 +255,46 @@ def _number_groups(column: pd.Series[Any]) -> pd.Series[Any]:
     if len(values) + gaps.sum() < 2:
         raise InputError(f"groups: the column {column.name!r} has one value only.")
     return pd.Series(codes, column.index)
+
+
+def read_sources(
+    X: pd.DataFrame, sources: Mapping[str, Sequence[str]], missing: str
+) -> tuple[dict[str, tuple[str, ...]], dict[str, Any]]:
+    """Return the columns of each source, and which rows lack it; check the rule for gaps."""
+    if missing not in MISSING:
+        raise InputError(f"missing: must be one of {', '.join(MISSING)}, got {missing!r}.")
+    if missing == "complete" and len(sources) < 2:
+        raise InputError(
+            "missing: 'complete' estimates a source from the others, so it needs two sources or "
+            f"more, got {len(sources)}."
+        )
+    if missing == "refuse":
+        refuse_gaps(nw.from_native(X))
+    found = {}
+    for name, patterns in sources.items():
+        found[name] = tuple(c for c in X.columns if any(fnmatchcase(c, p) for p in patterns))
+        if not found[name]:
+            raise DataError(
+                f"source {name!r}: no column to learn from is named {' or '.join(patterns)}."
+            )
+    lacking = {name: X[[*columns]].isna().all(axis=1) for name, columns in found.items()}
+    for name, rows in lacking.items():
+        if rows.all():
+            raise DataError(f"source {name!r}: all rows lack it; leave it out.")
+    return found, lacking
+
+
+def _beside(
+    kind: ColumnKind,
+    X: pd.DataFrame,
+    sources: Mapping[str, tuple[str, ...]],
+    lacking: Mapping[str, Any],
+) -> ColumnKind:
+    """Return the kind of a column without the gaps of rows that lack its whole source."""
+    absent = [lacking[name] for name, columns in sources.items() if kind.name in columns]
+    if not absent:
+        return kind
+    return replace(kind, missing=int((X[kind.name].isna() & ~absent[0]).sum()))
 
 
 def add_row_numbers(frame: pd.DataFrame, grams: Mapping[str, Any]) -> pd.DataFrame:

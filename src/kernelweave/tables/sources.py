@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from kernelweave.errors import InputError
-from kernelweave.kernels import Kernel
 
 from .measures import MEASURES, Evaluator, Predicted
 from .new_rows import NewRows, predict_changed
 from .predicting import last_step
+from .reading import import_pandas
 from .resampling import Several, draw, percentiles
 
 _REPEATS = 5  # permutations of a source
@@ -31,45 +31,20 @@ class SourceScore:
 
 
 def find_sources(model: Any, columns: list[str]) -> dict[str, tuple[str, ...]]:
-    """Return the columns of every source: views by their names, else single columns.
+    """Return the columns of every source: views by their names, and columns that are in none.
 
     ``columns`` are those of the table that the model takes, in the order of the fit.
     """
-    found: dict[str, list[str]] = {}
+    empty, found = import_pandas().DataFrame(columns=columns), dict[str, dict[str, None]]()
     for kernel in getattr(last_step(model), "kernels_", None) or ():
         view, colon, _ = str(kernel.name or "").partition(": ")
-        picked = _columns(kernel, columns)
-        if not colon or picked is None:
-            found = {}
-            break
-        known = found.setdefault(view, [])
-        known += [name for name in picked if name not in known]
-    if len(found) < 2:
-        return {name: (name,) for name in columns}
-    return {view: tuple(names) for view, names in found.items()}
-
-
-def _columns(kernel: Kernel, columns: list[str]) -> list[str] | None:
-    """Return the names of the columns of a kernel; None where they are unknown."""
-    given = kernel.columns
-    if isinstance(given, slice):
-        return columns[given] if _is_positions(given) else None
-    items = [given] if isinstance(given, str | int | np.integer) else given
-    if not isinstance(items, list | tuple | np.ndarray):
-        return None
-    out = []
-    for item in items:
-        if isinstance(item, str) and item in columns:
-            out.append(item)
-        elif isinstance(item, int | np.integer) and 0 <= item < len(columns):
-            out.append(columns[int(item)])
-        else:
-            return None
-    return out
-
-
-def _is_positions(given: slice) -> bool:
-    return all(end is None or isinstance(end, int) for end in (given.start, given.stop, given.step))
+        if colon:
+            picked = kernel.source_positions(empty).tolist()
+            found.setdefault(view, {}).update(dict.fromkeys(columns[j] for j in picked))
+    rest = [name for name in columns if not any(name in own for own in found.values())]
+    if len(found) + len(rest) < 2:
+        found, rest = {}, columns
+    return {view: tuple(names) for view, names in found.items()} | {c: (c,) for c in rest}
 
 
 def score_sources(
