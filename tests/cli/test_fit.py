@@ -44,6 +44,17 @@ def test_every_method_from_file_to_prediction(patients, capsys, method):
     assert [record["ill"] for record in records] == predicted.tolist()
 
 
+def test_whole_groups_are_left_out(patients, capsys):
+    table = TABLE.assign(visit=np.arange(len(TABLE)) // 4)
+    table.to_csv("visits.csv", index=False)
+    options = ("--target", "ill", "--groups", "visit", "--time", 1, "--no-report", "--json")
+    report = json.loads(run(capsys, "fit", "visits.csv", *options)[0])
+    assert any("rows with the same 'visit' stay together" in note for note in report["notes"])
+    assert "visit" not in report["kinds"]
+    _, err = run(capsys, "fit", "t.csv", "--target", "ill", "--groups", "ill", code=2)
+    assert "groups: must be another column than the target, got 'ill'" in err
+
+
 def test_a_gram_matrix(patients, capsys):
     np.save("lab.npy", (GROUP[:, None] > 0) == (GROUP > 0))
     fit(capsys, "mkl", "--gram", "lab=lab.npy")
