@@ -102,7 +102,7 @@ def test_what_was_done_is_said():
 
 def test_rules_are_few_and_chosen_with_their_cost():
     """The estimator chooses both on its own folds; C that is given leaves the number of rules."""
-    ignore, shown = ["level", "case_id"], []
+    ignore, shown = ["level"], []
     for C in ("auto", 3.0):
         fit = fit_table(TABLE, "ill", method="rules", ignore=ignore, C=C, test_share=0)
         model = fit.model[-1]

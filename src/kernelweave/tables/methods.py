@@ -182,9 +182,7 @@ def choose_method(problem: Problem, name: str = "auto", settings: Settings | Non
     return name
 
 
-def make_model(
-    problem: Problem, name: str, settings: Settings, C: float | None = None
-) -> Pipeline:
+def make_model(problem: Problem, name: str, settings: Settings, C: float | None = None) -> Pipeline:
     """Return a pipeline of a `TablePreparer` and an estimator, not yet fitted.
 
     Parameters
