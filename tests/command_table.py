@@ -34,7 +34,7 @@ def run(capsys, *argv, code=0):
 
 def fit(capsys, method, *options):
     """Fit a method without a comparison, unless the options ask for a share of rows to test on."""
-    cost = ["--C", 1] if METHODS[method].has_cost else []
+    cost = ["--C", 1] if METHODS[method].cost else []
     arguments = ("--target", "ill", "--method", method, *cost, "--quiet", "--no-report")
     arguments += () if "--test-share" in options else ("--test-share", 0)
     run(capsys, "fit", "t.csv", *arguments, *options)

@@ -55,7 +55,7 @@ def make_files(folder):
     files = {}
     for method in METHODS:
         grams = GRAM if method == "mkl" else None
-        C = 1.0 if METHODS[method].has_cost else "auto"
+        C = 1.0 if METHODS[method].cost else "auto"
         fit = fit_table(TABLE, "ill", method=method, C=C, test_share=0, grams=grams)
         files[method] = save(fit.model, folder / f"{method}.kw").read_bytes()
     model = MKLClassifier([RBF(5.0), Linear()], calibration="auto").fit(NUMBERS, TABLE["ill"])

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from sklearn.base import clone
 
-from kernelweave import MKLRegressor, Precomputed
+from kernelweave import MKLRegressor, Precomputed, RuleEnsembleClassifierCV
 from kernelweave.errors import InputError
 from kernelweave.io import load, save
 from kernelweave.tables import METHODS, Settings, fit_table
@@ -38,7 +38,7 @@ def test_every_method_makes_a_file_that_predicts(tmp_path, method, target):
         with pytest.raises(InputError, match=f"method {method}: it is for classification"):
             fit_table(TABLE, target, method=method, ignore=ignore)
         return
-    C = 10.0 if METHODS[method].has_cost else "auto"
+    C = 10.0 if METHODS[method].cost else "auto"
     fit = fit_table(TABLE, target, method=method, ignore=ignore, C=C, test_share=0.25)
     assert fit.n_rows == N
     assert fit.choice.ranking[0].name == METHODS[method].title
@@ -98,6 +98,21 @@ def test_what_was_done_is_said():
         f"missing values in 'age' ({gaps[0]} rows) are filled with the median, and marked",
         f"missing values in 'town' ({gaps[1]} rows) are a value of their own",
     )
+
+
+def test_rules_are_few_and_chosen_with_their_cost():
+    """The estimator chooses both on its own folds; C that is given leaves the number of rules."""
+    ignore, shown = ["level"], []
+    for C in ("auto", 3.0):
+        fit = fit_table(TABLE, "ill", method="rules", ignore=ignore, C=C, test_share=0)
+        model = fit.model[-1]
+        assert isinstance(model, RuleEnsembleClassifierCV)
+        assert model.rho == 1.0
+        assert 1 <= len(model.rules_) <= model.max_rules == 30
+        assert model.converged_
+        shown.append((len(set(model.cv_results_["C"])), model.C_))
+    assert shown[0][0] > 3
+    assert shown[1] == (1, 3.0)
 
 
 def test_rules_are_in_the_units_of_the_table():

@@ -142,7 +142,7 @@ def _named_file(text: str) -> tuple[str, str]:
     "NUMBER",
     COUNT,
 )
-@option("--tol", "relative gap to stop at (0.001; rules 0.01)", "NUMBER", POSITIVE)
+@option("--tol", "relative gap to stop at (0.001)", "NUMBER", POSITIVE)
 @option("--max-iter", "maximum number of inner solves (200; rules 2000)", "NUMBER", int)
 @option("--per-feature/--no-per-feature", "offer kernels on single columns", default=True)
 @option(
@@ -348,6 +348,8 @@ def _print(
         tried = zip(search["values"], search["losses"], strict=True)
         listed = ", ".join(f"{C:g}: {loss:.4g}" for C, loss in tried)
         facts.append(("C", f"{search['C']:g}, by the loss of {search['scoring']} ({listed})"))
+    elif report["method"] == "rules":
+        facts.append(("C", f"{report['C']:.3g}, chosen with the number of rules on folds"))
     facts += _sure_facts(report)
     facts.append(("model", f"{report['model']} (fitted to {report['fitted_rows']} rows)"))
     if report["report"]:

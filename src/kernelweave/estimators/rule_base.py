@@ -104,7 +104,6 @@ class BaseRuleEnsemble(
             **SAVED,
         },
         aspects=("rules",),
-        method="rules",
     )
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "rho": [Interval(Real, 1, 2, closed="both")],

@@ -232,7 +232,7 @@ class RuleEnsembleClassifierCV(_RulePathCV, RuleEnsembleClassifier):
     _declaration = RuleEnsembleClassifier._declaration.extended(
         SAVED,
         optional={**RuleEnsembleClassifier._declaration.optional, "fold_similarity_": "real"},
-        method=None,
+        method="rules",
     )
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **search_constraints(RuleEnsembleClassifier),
@@ -276,7 +276,7 @@ class RuleEnsembleRegressorCV(_RulePathCV, RuleEnsembleRegressor):
     _declaration = RuleEnsembleRegressor._declaration.extended(
         SAVED,
         optional={**RuleEnsembleRegressor._declaration.optional, "fold_similarity_": "real"},
-        method=None,
+        method="rules",
     )
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **search_constraints(RuleEnsembleRegressor),

@@ -140,7 +140,8 @@ def _svm(setting: dict[str, Any], task: Task) -> Any:
 
 
 def _of_method(name: str, setting: dict[str, Any], task: Task) -> Any:
-    return make_model(task.problem, name, task.options, setting.get("C", 1.0))[-1]
+    model = make_model(task.problem, name, task.options, setting.get("C"))[-1]
+    return model.set_params(Cs=setting["Cs"]) if "Cs" in setting else model
 
 
 def _mkl(setting: dict[str, Any], task: Task) -> Any:
@@ -158,7 +159,8 @@ def method_candidate(name: str, C: float | None = None) -> Candidate:
     """Return the candidate of a method that is asked for; None: with C to choose."""
     method = METHODS[name]
     costs = _START if C is None else (C,)
-    settings = [{"C": value} for value in costs] if method.has_cost else [{}]
+    chosen = method.cost == "C" or (method.cost and C is not None)
+    settings = [{"C": value} for value in costs] if chosen else [{}]
     return Candidate(
         method.title,
         lambda problem: settings,
@@ -167,6 +169,7 @@ def method_candidate(name: str, C: float | None = None) -> Candidate:
         max_rows=method.compared_rows,
         form=method.form,
         plain=True,
+        chosen=(lambda model: {"Cs": {model.C_}}) if method.cost == "Cs" else lambda model: {},
     )
 
 

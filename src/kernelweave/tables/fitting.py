@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -209,7 +209,7 @@ def fit_table(
         check_sources(problem, method)
     if method not in CANDIDATES and not (method == "auto" and plain and can_be_compared(problem)):
         method = choose_method(problem, method, settings)
-        if C != "auto" and not METHODS[method].has_cost:
+        if C != "auto" and not METHODS[method].cost:
             raise InputError(f"C: the method {method} has none, got {C!r}; leave it out.")
         problem = for_method(problem, method)
         make_model(problem, method, settings)[-1]._validate_params()  # before a long comparison
@@ -255,7 +255,7 @@ def choose_model(
         choice = _score_pairs(problem, fixed, settings, share, announce)
     elif not can_be_compared(problem):
         notes.append("the rows are too few to compare models")
-        if named and named.has_cost and C is None:
+        if named and named.cost == "C" and C is None:
             notes.append("the rows are too few to choose C, so it is 1")
     elif fixed is None or share > 0 or len(list_settings(fixed, problem)) > 1:
         plan = make_plan(problem, seconds, fixed, alone=fixed is not None and share == 0)
@@ -270,9 +270,6 @@ def choose_model(
         if named:
             search = Search.of(race.entries[0], race)
     members = choice.members if choice else (_usual(fixed, problem),)
-    if named and search and named.keeps_total and len(problem.y) > named.compared_rows:
-        members, note = _keep_total(members[0], len(problem.y), named.compared_rows)
-        notes.append(note)
     announce(f"fitting to all {len(problem.y)} rows", 0.0)
     began = time.perf_counter()
     with warnings.catch_warnings():
@@ -292,7 +289,6 @@ def choose_model(
         *whole.notes,
         *note_columns(whole.kinds, kept=kept, encoded=encoded),
         *notes,
-        *_note_limit(method, fit.model[-1]),
     ]
     return TableFit(
         fit.model,
@@ -315,14 +311,6 @@ def _usual(candidate: Candidate, problem: Problem) -> Member:
     return Member(candidate, settings[len(settings) // 2])
 
 
-def _keep_total(member: Member, n_rows: int, n_compared: int) -> tuple[tuple[Member], str]:
-    """Return a member whose C is divided so that the total cost of all rows stays."""
-    factor = n_rows / n_compared
-    setting = member.setting | {"C": member.setting["C"] / factor}
-    note = f"C was chosen on {n_compared} rows, and divided by {factor:.3g} for all"
-    return (replace(member, setting=setting),), note
-
-
 def _score_pairs(
     problem: Problem, candidate: Candidate, settings: Settings, share: float, announce: Announce
 ) -> Choice | None:
@@ -339,13 +327,3 @@ def _score_pairs(
     none = np.empty(0)  # pairs are scored, not rows
     scoring = Scoring("pairs", ("pairs",))
     return Choice((member,), (ranked,), scoring, None, 1, {"pairs": 0.5}, test, none, none)
-
-
-def _note_limit(name: str, estimator: Any) -> list[str]:
-    """Return a note where the search for rules was cut short."""
-    if name != "rules" or estimator.n_nodes_ < estimator.max_nodes:
-        return []
-    return [
-        f"the search for rules ended at {estimator.n_nodes_} conjunctions, so better ones may be "
-        "missing; a smaller --C needs fewer"
-    ]

@@ -61,6 +61,11 @@ def _pairs(problem: Problem, settings: Settings) -> dict[str, Any]:
     return _flat(problem, settings) | {"fit_intercept": True, "random_state": settings.seed}
 
 
+def _rules(problem: Problem, settings: Settings) -> dict[str, Any]:
+    most = len(problem.y) if problem.regression else int(problem.y.value_counts().max())
+    return {"cv": max(2, min(5, most))}
+
+
 @dataclass(frozen=True)
 class Method:
     """A method for a table."""
@@ -71,10 +76,8 @@ class Method:
     form: str = "frame"  # of the rows: see `make_preparer`
     max_rows: int = 5000  # default maximum number of rows to fit to: more would take minutes
     compared_rows: int = 2000  # maximum number of rows of fits that are compared
-    has_cost: bool = True  # whether there is a C to choose
-    # Whether a C that was chosen on fewer rows is divided so that the total cost stays: otherwise
-    # there would be many rules, and the fit would be slow.
-    keeps_total: bool = False
+    # Parameter for the cost of errors; "Cs": the estimator itself chooses among several.
+    cost: str | None = "C"
     takes_many_rows: bool = False  # whether a fit to more than 5000 is quick for some kernels
     seconds: float = 0.6  # of a fit to 1000 rows, about
     # Options of the command line that apply.
@@ -101,20 +104,18 @@ METHODS = {
         "NoiseTolerantKernelClassifier",
         form="columns",
         max_rows=4000,
-        has_cost=False,
+        cost=None,
         options=frozenset(),
         arguments=lambda problem, settings: {"kernels": offer_complete(problem)},
     ),
     "rules": Method(
         "rules",
-        "RuleEnsembleClassifier",
-        "RuleEnsembleRegressor",
+        "RuleEnsembleClassifierCV",
+        "RuleEnsembleRegressorCV",
         form="rules",
         max_rows=10_000,
-        keeps_total=True,
-        # Longer rules are hard to read, and the search takes many times as long. The limit of
-        # conjunctions bounds the time where C is large and classes overlap.
-        arguments=lambda problem, settings: {"max_length": 3, "max_nodes": 1000},
+        cost="Cs",
+        arguments=_rules,
         seconds=2.0,
     ),
     "structure": Method(
@@ -129,7 +130,7 @@ METHODS = {
         "kernels from pairs",
         "PairwiseKernelLearner",
         max_rows=20_000,
-        has_cost=False,
+        cost=None,
         options=frozenset({"tol", "max_iter"}),
         arguments=_pairs,
     ),
@@ -191,7 +192,7 @@ def check_sources(problem: Problem, name: str) -> None:
         )
 
 
-def make_model(problem: Problem, name: str, settings: Settings, C: float = 1.0) -> Pipeline:
+def make_model(problem: Problem, name: str, settings: Settings, C: float | None = None) -> Pipeline:
     """Return a pipeline of a `TablePreparer` and an estimator, not yet fitted.
 
     Parameters
@@ -202,8 +203,9 @@ def make_model(problem: Problem, name: str, settings: Settings, C: float = 1.0) 
         A key of ``METHODS``.
     settings : Settings
         Options.
-    C : float
-        Cost of errors; for regression in units of the standard deviation of the target.
+    C : float or None
+        Cost of errors; for regression in units of the standard deviation of the target. None: one,
+        or chosen by the estimator.
 
     Returns
     -------
@@ -223,8 +225,10 @@ def make_model(problem: Problem, name: str, settings: Settings, C: float = 1.0) 
         options.pop("class_weight", None)
     if "norm" in method.options:
         options.setdefault("norm", 1.0)
-    if method.has_cost:
-        options["C"] = C
+    if method.cost == "Cs":
+        options |= {} if C is None else {"Cs": [C]}
+    elif method.cost:
+        options["C"] = 1.0 if C is None else C
     if kind.__name__ == "MKLRegressor":
         options["epsilon"] = EPSILON
     estimator = kind(**method.arguments(problem, settings), **options)

@@ -96,7 +96,7 @@ def search_cost(
     Returns
     -------
     search : Search or None
-        None where the method has no C, or the rows are too few.
+        None where the method has no C or chooses it itself, or the rows are too few.
 
     Examples
     --------
@@ -109,7 +109,7 @@ def search_cost(
     """
     settings = settings or Settings()
     problem = problem.take(sample_rows(problem, max_rows, settings.seed))
-    if not METHODS[method].has_cost or not can_be_compared(problem):
+    if METHODS[method].cost != "C" or not can_be_compared(problem):
         return None
     candidate = method_candidate(method)
     scoring = choose_scoring(encode_target(problem), problem.regression, "auto", False)
