@@ -67,7 +67,17 @@ def draw(seed, only=None) -> Instance:
     instance = known[only or name][1](rng, traits)
     instance.seed, instance.traits = seed, traits
     instance.oracle, instance.repeat = oracle, repeat
+    _draw_rule(np.random.default_rng([seed, 1]), instance)  # all else stays as it was drawn
     return instance
+
+
+def _draw_rule(rng, instance):
+    """Give the rule for gaps to the estimator, for kernels that have none: the default ones."""
+    asked = "missing" in instance.model.get_params(deep=False)
+    if asked and "gaps" in instance.traits and chance(rng, 0.4):
+        rule = str(rng.choice(["off", "fill", "expected"]))
+        instance.model.set_params(missing=rule)
+        instance.traits.append(f"missing={rule}")
 
 
 # Rows
