@@ -186,9 +186,9 @@ class BaseMKL(OutOfFold, FitMixin, NotebookSummary, BaseEstimator):
         bank = None
         if features:
             solver = self._make_loss().inner_solver if self._takes_on_demand else None
-            if solver in (InnerSolver.SMO, InnerSolver.NEWTON):
+            if solver is not None and solver is not InnerSolver.CVAR:
                 given = kernels, rows.X, self.normalize, self.memory_limit
-                options["on_demand"] = may_compute(*given, whole=solver is InnerSolver.NEWTON)
+                options["on_demand"] = may_compute(*given, whole=solver is not InnerSolver.SMO)
             bank = make_feature_bank(kernels, rows.X, passes=self._adds_passes, **options)
         if bank is None:
             options["n_combined"] = 1 if len(kernels) == 1 else self._n_combined()

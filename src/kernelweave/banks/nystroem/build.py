@@ -36,9 +36,9 @@ TOO_MANY_ROWS = 20_000
 # fused tiles only where all would be features, up to this many entries of all Gram matrices.
 FIRST_ON_DEMAND = 6000
 ON_DEMAND_ROWS = 200_000
+WHOLE_ROWS = 50_000  # where solvers multiply by the whole matrix
 _ON_DEMAND_ENTRIES = 5e9
 _ON_DEMAND_BYTES = 256e6  # limits below do not count all workspace of such fits
-_WHOLE_BYTES = 16.0  # per entry: three sums of kernels in single precision, and their blocks
 
 _MOST_FEATURES = 0.25  # features per row above which a Gram matrix is cheaper
 _ROUNDS = 3  # passes at most, each with further landmarks
@@ -130,15 +130,13 @@ def may_compute(
 ) -> bool:
     """Whether n is so large that kernels of high rank are better computed on demand.
 
-    With ``whole``, an inner solver holds sums of kernels over all rows, which must fit in memory.
+    With ``whole``, an inner solver multiplies by the whole matrix in every step.
     """
-    n, limit = _num_samples(X), parse_bytes(memory_limit)
-    if limit < _ON_DEMAND_BYTES:
+    n = _num_samples(X)
+    if parse_bytes(memory_limit) < _ON_DEMAND_BYTES:
         return False
-    if whole and (n >= TOO_MANY_ROWS or _ON_DEMAND_BYTES + _WHOLE_BYTES * float(n) ** 2 > limit):
-        return False
-    first = min(FIRST_ON_DEMAND, TOO_MANY_ROWS)
-    if not first <= n <= ON_DEMAND_ROWS or is_parted(X) or _all_grams(kernels, X, normalize):
+    first, last = min(FIRST_ON_DEMAND, TOO_MANY_ROWS), WHOLE_ROWS if whole else ON_DEMAND_ROWS
+    if not first <= n <= last or is_parted(X) or _all_grams(kernels, X, normalize):
         return False
     slow = [kernel for kernel in prepare_kernels(kernels, normalize) if kernel.decay is None]
     if n >= TOO_MANY_ROWS:
