@@ -144,7 +144,9 @@ def test_gap_of_a_part_is_its_share_of_the_whole():
 
 
 @pytest.mark.parametrize("share", [1.0, 0.8])
-@pytest.mark.parametrize("loss", [Hinge(), EpsilonInsensitive(0.1), SquaredHinge(), Huber(0.3)], ids=str)
+@pytest.mark.parametrize(
+    "loss", [Hinge(), EpsilonInsensitive(0.1), SquaredHinge(), Huber(0.3)], ids=str
+)
 def test_rough_curvature(loss, share):
     computed, stored = kernels(tol=1e-6)
     Y = targets(loss)

@@ -42,7 +42,7 @@ from .terms import FunctionTerms, KernelTerm, KernelTerms
 if TYPE_CHECKING:
     import pandas as pd
 
-BlockFunction = Callable[[Views, Views], Floats]
+BlockFunction = Callable[..., Floats]  # of two sets of rows, and of what to multiply by
 
 _BLOCK_BYTES = 1.6e7  # of the kernel blocks of prediction, one per thread
 
@@ -415,7 +415,7 @@ class BaseMKL(OutOfFold, FitMixin, NotebookSummary, BaseEstimator):
 
     def _values(self, block: BlockFunction, rows: Views) -> Floats:
         """Return decision values of prepared rows from the support rows, without the intercept."""
-        return np.asarray(block(rows, self._support_views) @ self.dual_coef_.T)
+        return block(rows, self._support_views, np.ascontiguousarray(self.dual_coef_.T))
 
     def to_frame(self) -> pd.DataFrame:
         """Return a table of all kernels, heaviest first.
