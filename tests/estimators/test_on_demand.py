@@ -126,6 +126,32 @@ def test_smooth_losses_of_more_rows_keep_landmarks(many, monkeypatch):
     assert np.isfinite(model.landmark_gap_)
 
 
+@pytest.mark.parametrize(
+    ("model", "target"),
+    [
+        (MKLClassifier(KERNELS[1:3]), "two"),
+        (MKLClassifier(KERNELS[1:3], loss="logistic"), "three"),
+        (MKLRegressor(KERNELS[1:3], loss="square"), "number"),
+    ],
+)
+def test_landmarks_in_place_of_exact_kernels(model, target, many, monkeypatch):
+    exact = clone(model).fit(X, TARGETS[target])
+    assert np.isnan(exact.landmark_gap_)
+    fits = [clone(model).set_params(n_landmarks=k).fit(X, TARGETS[target]) for k in (10, 40, 160)]
+    for found, k in zip(fits, (10, 40, 160), strict=True):
+        assert [len(rows) for rows in found._function.rows] == [k] * len(found._function.rows)
+        assert found.landmark_gap_ <= 1.01e-3 * found.objective_
+        # A function of landmarks is one of the exact kernels.
+        assert found.objective_ >= exact.objective_ - exact.duality_gap_
+        assert found.objective_ - found.duality_gap_ <= exact.objective_
+    distances = [found.objective_ - exact.objective_ for found in fits]
+    assert distances[0] > distances[1] > distances[2]
+    # Fewer rows than are many: a Gram matrix.
+    monkeypatch.setattr(large, "MANY_ROWS", N + 1)
+    few = clone(model).set_params(n_landmarks=10).fit(X, TARGETS[target])
+    assert np.isnan(few.landmark_gap_)
+
+
 def test_held_out_rows_and_warm_starts(many):
     model = MKLClassifier(KERNELS, calibration="sigmoid", warm_start=True).fit(X, SIGNAL > 0)
     assert model.predict_proba(X).shape == (N, 2)

@@ -58,12 +58,14 @@ def make_feature_bank(
     sample_weight: Floats | None = None,
     passes: bool = False,
     on_demand: bool = False,
+    n_landmarks: int | None = None,
 ) -> NystroemBank | None:
     """Hold kernels as Nystroem features; see `make_bank` for the parameters.
 
     With ``passes``, there must be memory for passes over the rows by other landmarks, too. Returns
     None where Gram matrices are better: for few rows, and for kernels of high rank while their
-    matrices fit in memory, or if they may be computed ``on_demand``.
+    matrices fit in memory, or if they may be computed ``on_demand``. With ``n_landmarks``, kernels
+    of high rank are approximated by that many landmarks each, however few rows there are.
     """
     if _all_grams(kernels, X, normalize):
         return None
@@ -71,12 +73,15 @@ def make_feature_bank(
     source = rows_of(kernels, X)
     n = source.n_samples
     # A few rows show which kernels have a high rank; no landmarks are searched for these.
-    if (on_demand or n < TOO_MANY_ROWS) and _some_high_rank(kernels, source, tol):
+    exact = n_landmarks is None
+    if exact and (on_demand or n < TOO_MANY_ROWS) and _some_high_rank(kernels, source, tol):
         return None
-    samples, landmarks = begin(kernels, source, tol)
+    most = _MOST_LANDMARKS if n_landmarks is None else n_landmarks
+    samples, landmarks = begin(kernels, source, tol, most)
     complete = all(item.complete for item in landmarks)
     low = sum(item.rank for item in landmarks) <= _MOST_FEATURES * n
-    if (n < TOO_MANY_ROWS and not (complete and low)) or (on_demand and not complete):
+    few = n < TOO_MANY_ROWS and not (complete and low)
+    if exact and (few or (on_demand and not complete)):
         return None
     share = np.full(n, 1.0 / n) if sample_weight is None else sample_weight / sample_weight.sum()
     dtype = precision(np.empty(0), tol)
@@ -178,12 +183,13 @@ def _all_grams(kernels: Sequence[Kernel], X: Any, normalize: str | None) -> bool
 
 
 def begin(
-    kernels: Sequence[Kernel], source: RowSource, tol: float
+    kernels: Sequence[Kernel], source: RowSource, tol: float, most: int = _MOST_LANDMARKS
 ) -> tuple[list[Indices], list[Landmarks]]:
-    """Return a sample of the rows for every kernel, and the landmarks found in it."""
-    samples = [even_rows(source.n_samples, _SAMPLE)] * len(kernels)
+    """Return a sample of the rows for every kernel, and at most so many landmarks found in it."""
+    n_rows = max(_SAMPLE, _SAMPLE // _MOST_LANDMARKS * most)
+    samples = [even_rows(source.n_samples, n_rows)] * len(kernels)
     which = range(len(kernels))
-    return samples, _find(source, kernels, which, samples, **_options(tol))
+    return samples, _find(source, kernels, which, samples, **_options(tol, most))
 
 
 def rows_of(kernels: Sequence[Kernel], X: Any) -> RowSource:
@@ -233,8 +239,8 @@ def settle(
     return landmarks, computed, measured
 
 
-def _options(tol: float) -> dict[str, Any]:
-    return {"tol": 1e-4 * tol, "max_rank": _MOST_LANDMARKS}
+def _options(tol: float, most: int = _MOST_LANDMARKS) -> dict[str, Any]:
+    return {"tol": 1e-4 * tol, "max_rank": most}
 
 
 def _find(
