@@ -190,7 +190,7 @@ class BaseMKL(OutOfFold, FitMixin, NotebookSummary, BaseEstimator):
                 table = kernels, rows.X, self.normalize, self.memory_limit
                 whole = self._make_loss().inner_solver is not InnerSolver.SMO
                 options["on_demand"] = may_compute(*table, whole=whole)
-            given = {"passes": self._adds_passes, "n_landmarks": self.n_landmarks}
+            given: dict[str, Any] = {"passes": self._adds_passes, "n_landmarks": self.n_landmarks}
             bank = make_feature_bank(kernels, rows.X, **given, **options)
         if bank is None:
             options["n_combined"] = 1 if len(kernels) == 1 else self._n_combined()
