@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from numpy.testing import assert_allclose
+from numpy.testing import assert_allclose, assert_array_equal
 
-from kernelweave.banks import Views, cross_block, make_bank
+from kernelweave.banks import Views, cross, cross_block, make_bank
 from kernelweave.errors import InputError
-from kernelweave.kernels import RBF, Linear, Polynomial
+from kernelweave.kernels import RBF, Laplacian, Linear, Polynomial
 from shared_views import KERNELS
 
 
@@ -17,6 +17,32 @@ def test_block_is_the_weighted_sum(tables):
     found = cross_block(KERNELS, weights, Views.of(KERNELS, new), Views.of(KERNELS, X))
     expected = sum(w * k(new, X) for w, k in zip(weights, KERNELS, strict=True))
     assert_allclose(found, expected, rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.parametrize("most", [64, 2])
+def test_product_is_that_of_the_block(tables, most, monkeypatch):
+    monkeypatch.setattr(cross, "_FUSED_COLUMNS", most)
+    X, new = tables
+    kernels = [*KERNELS, Laplacian(width=2.0), Laplacian(width=5.0), RBF(width=0.7) * Linear()]
+    weights = np.linspace(0.0, 2.0, len(kernels))
+    V = np.random.default_rng(0).normal(size=(len(X), 3))
+    A, B = Views.of(kernels, new), Views.of(kernels, X)
+    found = cross_block(kernels, weights, A, B, V)
+    assert_allclose(found, cross_block(kernels, weights, A, B) @ V, rtol=1e-11, atol=1e-11)
+    alone = cross_block(kernels[-3:-1], weights[-3:-1], A.take([4]), B, V)
+    assert_allclose(alone, cross_block(kernels[-3:-1], weights[-3:-1], A, B, V)[[4]], rtol=1e-13)
+    assert not cross_block(kernels, np.zeros(len(kernels)), A, B, V).any()
+    none = cross_block(kernels, weights, A, B.take([]), V[:0])
+    assert_array_equal(none, np.zeros((len(new), 3)))
+
+
+def test_products_form_no_block_of_gaussians_and_laplacians(tables, monkeypatch):
+    X, new = tables
+    kernels = [RBF(width=1.0), RBF(width=2.0), Laplacian(width=2.0)]
+    A, B, V = Views.of(kernels, new), Views.of(kernels, X), np.ones((len(X), 1))
+    expected = cross_block(kernels, np.ones(3), A, B) @ V
+    monkeypatch.setattr(cross, "_split", None)
+    assert_allclose(cross_block(kernels, np.ones(3), A, B, V), expected, rtol=1e-12)
 
 
 def test_kernels_of_no_weight_are_not_evaluated(tables):
@@ -65,6 +91,11 @@ def test_sparse_rows(tables):
     dense = cross_block(kernels, weights, Views.of(kernels, new), Views.of(kernels, X))
     assert_allclose(sparse, dense, atol=1e-12)
     assert_allclose(mixed, dense, atol=1e-12)
+    V = np.ones((len(X), 1))
+    product = cross_block(
+        kernels, weights, Views.of(kernels, new), Views.of(kernels, sp.csr_array(X)), V
+    )
+    assert_allclose(product, dense @ V, atol=1e-12)
 
 
 def test_overflow_on_new_rows_is_one_sentence(tables):
@@ -78,7 +109,9 @@ def test_far_rows_are_similar_to_nothing(tables):
     X, _ = tables
     kernels = [RBF(width=1.0), RBF(width=1.0, columns=[0]), RBF(width=2.0, columns=[0])]
     far = np.full((2, 3), 1e6)
-    assert not cross_block(kernels, np.ones(3), Views.of(kernels, far), Views.of(kernels, X)).any()
+    A, B = Views.of(kernels, far), Views.of(kernels, X)
+    assert not cross_block(kernels, np.ones(3), A, B).any()
+    assert not cross_block(kernels, np.ones(3), A, B, np.ones((len(X), 1))).any()
 
 
 def test_no_rows(tables):

@@ -9,9 +9,9 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 
 from kernelweave import MKLClassifier, MKLRegressor
-from kernelweave.banks import on_demand
+from kernelweave.banks import build, on_demand
 from kernelweave.banks.nystroem import build as large
-from kernelweave.inner import parts
+from kernelweave.inner import parts, systems
 from kernelweave.kernels import RBF, Laplacian
 
 RNG = np.random.default_rng(3)
@@ -74,25 +74,42 @@ def test_same_optimum_as_stored_kernels(kind, weighted, request):
         assert (model.predict(X) == predicted).mean() > 0.97
 
 
-@pytest.mark.parametrize("kind", ["two", "three"])
+@pytest.mark.parametrize("held", [True, False])
+@pytest.mark.parametrize("kind", ["two", "three", "number"])
 @pytest.mark.parametrize("norm", [1, 2, "uniform"])
-def test_smooth_losses_hold_their_sum_of_kernels_whole(kind, norm, monkeypatch):
-    model, y = MKLClassifier(KERNELS, norm=norm, loss="logistic"), TARGETS[kind]
-    stored = clone(model).fit(X, y)
-    monkeypatch.setattr(large, "MANY_ROWS", 100)
-    monkeypatch.setattr(large, "FIRST_ON_DEMAND", 200)
-    monkeypatch.setattr(on_demand, "OPTIONS", replace(on_demand.OPTIONS, stored_rows=50))
-    seen = []
-    whole = on_demand.ComputedSum.dense
+def test_smooth_losses_multiply_by_the_whole_matrix(kind, norm, held, many, monkeypatch):
+    number = kind == "number"
+    model = (
+        MKLRegressor(KERNELS, norm=norm, loss="square", C=3.0, target_scale=None)
+        if number
+        else MKLClassifier(KERNELS, norm=norm, loss="logistic")
+    )
+    y = TARGETS[kind]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(large, "MANY_ROWS", N + 1)
+        stored = clone(model).fit(X, y)
+    options = replace(on_demand.OPTIONS, whole_bytes=16.0 if held else np.inf)
+    monkeypatch.setattr(build, "ON_DEMAND", options)
+    monkeypatch.setattr(systems, "MAX_FREE", 100)
+    seen, dense, at = [], on_demand.ComputedSum.dense, on_demand.ComputedSum.product_at
     monkeypatch.setattr(
-        on_demand.ComputedSum, "dense", lambda self: seen.append(1) or whole(self), raising=False
+        on_demand.ComputedSum, "dense", lambda self: seen.append("whole") or dense(self)
+    )
+    monkeypatch.setattr(
+        on_demand.ComputedSum, "product_at", lambda *args: seen.append("product") or at(*args)
     )
     model.fit(X, y)
-    assert seen  # kernels were computed
+    assert ("whole" in seen) is held
+    assert "product" in seen
     assert model.converged_
+    assert np.isnan(model.landmark_gap_)
+    assert model.duality_gap_ <= 1e-3 * model.objective_
     assert model.objective_ - model.duality_gap_ <= stored.objective_ * (1 + 1e-9)
     assert stored.objective_ - stored.duality_gap_ <= model.objective_ * (1 + 1e-9)
-    assert_allclose(model.predict_proba(X), stored.predict_proba(X), atol=0.05)
+    if number:
+        assert_allclose(model.predict(X), stored.predict(X), atol=0.1)
+    else:
+        assert_allclose(model.predict_proba(X), stored.predict_proba(X), atol=0.05)
 
 
 def test_threads_do_not_change_a_bit(many):
@@ -103,9 +120,36 @@ def test_threads_do_not_change_a_bit(many):
         assert fits[0].duality_gap_ == other.duality_gap_
 
 
-def test_smooth_losses_keep_landmarks(many):
+def test_smooth_losses_of_more_rows_keep_landmarks(many, monkeypatch):
+    monkeypatch.setattr(large, "WHOLE_ROWS", N - 1)
     model = MKLClassifier([RBF(width=1.5)], loss="logistic").fit(X, SIGNAL > 0)
     assert np.isfinite(model.landmark_gap_)
+
+
+@pytest.mark.parametrize(
+    ("model", "target"),
+    [
+        (MKLClassifier(KERNELS[1:3]), "two"),
+        (MKLClassifier(KERNELS[1:3], loss="logistic"), "three"),
+        (MKLRegressor(KERNELS[1:3], loss="square"), "number"),
+    ],
+)
+def test_landmarks_in_place_of_exact_kernels(model, target, many, monkeypatch):
+    exact = clone(model).fit(X, TARGETS[target])
+    assert np.isnan(exact.landmark_gap_)
+    fits = [clone(model).set_params(n_landmarks=k).fit(X, TARGETS[target]) for k in (10, 40, 160)]
+    for found, k in zip(fits, (10, 40, 160), strict=True):
+        assert [len(rows) for rows in found._function.rows] == [k] * len(found._function.rows)
+        assert found.landmark_gap_ <= 1.01e-3 * found.objective_
+        # A function of landmarks is one of the exact kernels.
+        assert found.objective_ >= exact.objective_ - exact.duality_gap_
+        assert found.objective_ - found.duality_gap_ <= exact.objective_
+    distances = [found.objective_ - exact.objective_ for found in fits]
+    assert distances[0] > distances[1] > distances[2]
+    # Fewer rows than are many: a Gram matrix.
+    monkeypatch.setattr(large, "MANY_ROWS", N + 1)
+    few = clone(model).set_params(n_landmarks=10).fit(X, TARGETS[target])
+    assert np.isnan(few.landmark_gap_)
 
 
 def test_held_out_rows_and_warm_starts(many):

@@ -55,6 +55,24 @@ def test_a_part_of_the_rows_where_all_would_take_long(monkeypatch):
     assert np.isnan(found.model[-1].landmark_gap_)
 
 
+@pytest.mark.parametrize("target", ["ill", "level"])
+def test_kernels_on_demand_fit_all_rows_and_tell_the_time_before(target, monkeypatch):
+    monkeypatch.setattr(many_rows, "_WORK", 1.0)
+    monkeypatch.setattr(large, "ON_DEMAND_ROWS", N)
+    told = []
+    found = fit(target, announce=lambda what, done: told.append(what))
+    estimator = found.model[-1]
+    assert found.n_rows == N
+    assert estimator.converged_
+    assert np.isnan(estimator.landmark_gap_)  # the gap is that of the exact kernels
+    assert f"fitting to all {N} rows, about 1 s" in told
+    monkeypatch.setattr(many_rows, "_SECONDS", 0.0)
+    found = fit(target)
+    assert found.n_rows == PART
+    (warning,) = (text for text in found.warnings if "are fitted to" in text)
+    assert "would take long, about 1 s (" in warning
+
+
 def test_a_matrix_has_no_features():
     yes = (TABLE["ill"] == "yes").to_numpy()
     found = fit(grams={"lab": (yes[:, None] == yes).astype(float)})

@@ -115,7 +115,9 @@ def make_bank(
     work = _Work(max(n_combined, at_once), n_solved, bool(stored), beside or {})
     workspace = None
     if on_demand:
-        workspace = Workspace(_working_rows(n, dtype, factors, memory_limit), dtype)
+        working = _working_rows(n, dtype, factors, memory_limit)
+        whole = ON_DEMAND.whole_bytes * float(n) ** 2 <= parse_bytes(memory_limit)
+        workspace = Workspace(working, dtype, whole=whole)
     else:
         _check_budget(n, dtype, factors, ladders, stored, memory_limit, work)
 

@@ -15,11 +15,16 @@ from kernelweave.kernels.distances import squared_distances
 
 from .views import Views, gaussian_rate
 
+_FUSED_COLUMNS = 64  # up to which tiles beat distances by a matrix product; by hand
 
-def cross_block(kernels: Sequence[Kernel], weights: Floats, A: Views, B: Views) -> Floats:
-    """Return ``sum_j weights_j k_j(A, B)``.
 
-    Gaussians on the same columns share their distances, as in a bank.
+def cross_block(
+    kernels: Sequence[Kernel], weights: Floats, A: Views, B: Views, V: Floats | None = None
+) -> Floats:
+    """Return ``sum_j weights_j k_j(A, B)``, or its product with ``V``.
+
+    Gaussians on the same columns share their distances, as in a bank. Products with Gaussians and
+    Laplacians are summed tile by tile; no block of theirs is formed.
 
     Parameters
     ----------
@@ -29,14 +34,24 @@ def cross_block(kernels: Sequence[Kernel], weights: Floats, A: Views, B: Views) 
         Weights of the kernels as written; zeros are skipped.
     A, B : Views
         Prepared rows.
+    V : ndarray of shape (B.n_samples, n_outputs), optional
+        Coefficients of the rows of ``B``.
 
     Returns
     -------
-    block : ndarray of shape (A.n_samples, B.n_samples)
-        The combined kernel.
+    block : ndarray of shape (A.n_samples, B.n_samples), or (A.n_samples, n_outputs)
+        The combined kernel, or its product.
     """
+    which = np.flatnonzero(weights).tolist()
+    if V is not None:
+        rest, out = _fused_products(kernels, weights, which, A, B, V)
+        if rest:
+            left = np.zeros(len(weights))
+            left[rest] = weights[rest]
+            out += cross_block(kernels, left, A, B) @ V
+        return _finite(out)
     out = np.zeros((A.n_samples, B.n_samples))
-    ladders, others = _split(kernels, np.flatnonzero(weights).tolist(), A, B)
+    ladders, others = _split(kernels, which, A, B)
     for j in others:
         out += weights[j] * kernels[j].block(A[j], B[j])
     everything = np.arange(A.n_samples)
@@ -45,6 +60,29 @@ def cross_block(kernels: Sequence[Kernel], weights: Floats, A: Views, B: Views) 
         rates = np.array([gaussian_rate(kernels[j]) for j in members])
         _core.ladder_combine_rows(distances, rates, weights[members], everything, out)
     return _finite(out)
+
+
+def _fused_products(
+    kernels: Sequence[Kernel], weights: Floats, which: list[int], A: Views, B: Views, V: Floats
+) -> tuple[list[int], Floats]:
+    """Return the kernels without fused tiles, and the product with the sum of the others."""
+    rest, out = [], np.zeros((A.n_samples, V.shape[1]))
+    groups: dict[Any, list[tuple[int, float]]] = {}
+    for j in which:
+        decay = kernels[j].decay
+        moderate = decay is not None and decay.has_moderate_width
+        moderate = moderate and A.is_moderate(j) and B.is_moderate(j)
+        if decay is None or not moderate or A[j].shape[1] > _FUSED_COLUMNS:
+            rest.append(j)
+        else:
+            groups.setdefault((A.keys[j], decay.distance == "squared"), []).append((j, decay.rate))
+    rows = np.arange(A.n_samples)
+    points = A.n_samples + np.arange(B.n_samples)
+    for (_, squared), members in groups.items():
+        ids, rates = (np.array(part) for part in zip(*members, strict=True))
+        table = np.concatenate([A[ids[0]], B[ids[0]]])
+        out += _core.tile_products(table, squared, rates, weights[ids], rows, points, V)
+    return rest, out
 
 
 def cross_products(kernels: Sequence[Kernel], dual_coef: Floats, A: Views, B: Views) -> Floats:

@@ -86,12 +86,12 @@ class ProductSum:
             paths.append(tuple(place.setdefault(part, len(place)) for part in kernel.factors))
         return cls(tuple(place), PathTable.of(paths, len(place)))
 
-    def block(self, weights: Floats, A: Views, B: Views) -> Floats:
-        """Return the weighted sum between rows prepared for the factors."""
+    def block(self, weights: Floats, A: Views, B: Views, V: Floats | None = None) -> Floats:
+        """Return the weighted sum between rows prepared for the factors; see `cross_block`."""
         if len(self.table.parents) == 1:  # no product, and Gaussians share their distances
             spread = np.zeros(len(self.factors))
             np.add.at(spread, self.table.lasts, weights)
-            return cross_block(self.factors, spread, A, B)
+            return cross_block(self.factors, spread, A, B, V)
         one = np.ones(1)
         leaves = np.array(
             [
@@ -99,4 +99,5 @@ class ProductSum:
                 for j, factor in enumerate(self.factors)
             ]
         )
-        return self.table.combine(leaves, weights).reshape(A.n_samples, B.n_samples)
+        out = self.table.combine(leaves, weights).reshape(A.n_samples, B.n_samples)
+        return out if V is None else out @ V

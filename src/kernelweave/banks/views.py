@@ -99,8 +99,10 @@ class Views:
 
     def is_plain_gaussian(self, kernel: Kernel, j: int) -> bool:
         """Whether the fused loops serve the j-th kernel; each view is scanned once."""
-        if not _has_plain_width(kernel):
-            return False
+        return _has_plain_width(kernel) and self.is_moderate(j)
+
+    def is_moderate(self, j: int) -> bool:
+        """Whether the rows of the j-th kernel are dense and far from overflow."""
         known = self.__dict__.setdefault("_moderate", {})
         key = self.keys[j]
         if key not in known:

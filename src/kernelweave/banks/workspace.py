@@ -23,10 +23,12 @@ class Workspace:
         Rows and columns of the block.
     dtype : dtype
         Of its entries.
+    whole : bool
+        Whether sums of kernels over all rows fit in memory, for solvers that need every entry.
     """
 
-    def __init__(self, n_rows: int, dtype: Any) -> None:
-        self.n_rows, self.dtype = n_rows, dtype
+    def __init__(self, n_rows: int, dtype: Any, *, whole: bool = False) -> None:
+        self.n_rows, self.dtype, self.whole = n_rows, dtype, whole
         self._lock = threading.Lock()
         self._memory: Stored | None = None
 

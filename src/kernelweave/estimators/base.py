@@ -42,7 +42,7 @@ from .terms import FunctionTerms, KernelTerm, KernelTerms
 if TYPE_CHECKING:
     import pandas as pd
 
-BlockFunction = Callable[[Views, Views], Floats]
+BlockFunction = Callable[..., Floats]  # of two sets of rows, and of what to multiply by
 
 _BLOCK_BYTES = 1.6e7  # of the kernel blocks of prediction, one per thread
 
@@ -97,6 +97,7 @@ class BaseMKL(OutOfFold, FitMixin, NotebookSummary, BaseEstimator):
     normalize: str | None
     fit_intercept: bool
     memory_limit: float | str | None
+    n_landmarks: int | None = None
 
     _takes_features: ClassVar[bool] = False  # whether Nystroem features may replace large kernels
     _takes_on_demand: ClassVar[bool] = False  # whether its solver works on parts of the rows
@@ -185,11 +186,12 @@ class BaseMKL(OutOfFold, FitMixin, NotebookSummary, BaseEstimator):
         }
         bank = None
         if features:
-            solver = self._make_loss().inner_solver if self._takes_on_demand else None
-            if solver in (InnerSolver.SMO, InnerSolver.NEWTON):
-                given = kernels, rows.X, self.normalize, self.memory_limit
-                options["on_demand"] = may_compute(*given, whole=solver is InnerSolver.NEWTON)
-            bank = make_feature_bank(kernels, rows.X, passes=self._adds_passes, **options)
+            if self._takes_on_demand and self.n_landmarks is None:
+                table = kernels, rows.X, self.normalize, self.memory_limit
+                whole = self._make_loss().inner_solver is not InnerSolver.SMO
+                options["on_demand"] = may_compute(*table, whole=whole)
+            given: dict[str, Any] = {"passes": self._adds_passes, "n_landmarks": self.n_landmarks}
+            bank = make_feature_bank(kernels, rows.X, **given, **options)
         if bank is None:
             options["n_combined"] = 1 if len(kernels) == 1 else self._n_combined()
             options["n_solved"] = self._n_solved(len(rows.Y))
@@ -392,8 +394,7 @@ class BaseMKL(OutOfFold, FitMixin, NotebookSummary, BaseEstimator):
         function = self._function
         if function is not None:
             found = zip(function.which.tolist(), function.rows, function.coefs, strict=True)
-            kernels = self.kernels_
-            terms = [KernelTerm(str(kernels[j]), ((kernels[j], X),), c) for j, X, c in found]
+            terms = [KernelTerm(str(k := self.kernels_[j]), ((k, X),), c) for j, X, c in found]
         else:
             terms = self._support_terms()
         return KernelTerms(tuple(terms), self.intercept_, partial(check_table, self, reset=False))
@@ -415,7 +416,7 @@ class BaseMKL(OutOfFold, FitMixin, NotebookSummary, BaseEstimator):
 
     def _values(self, block: BlockFunction, rows: Views) -> Floats:
         """Return decision values of prepared rows from the support rows, without the intercept."""
-        return np.asarray(block(rows, self._support_views) @ self.dual_coef_.T)
+        return block(rows, self._support_views, np.ascontiguousarray(self.dual_coef_.T))
 
     def to_frame(self) -> pd.DataFrame:
         """Return a table of all kernels, heaviest first.

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
-from numbers import Real
+from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
 
-from kernelweave._validation import StrOptions
+from kernelweave._validation import Interval, StrOptions
 from kernelweave.losses import Hinge, Logistic, Loss, Softmax, SquaredHinge
 
 from .classifier import LabelClassifier
@@ -103,6 +103,7 @@ class MKLClassifier(NativeProbabilities, LabelClassifier):
     calibration_cv: Any = None
     warm_start: bool = False
     memory_limit: float | str | None = None
+    n_landmarks: int | None = None
     n_jobs: int | None = None
     verbose: int = 0
 
@@ -114,6 +115,7 @@ class MKLClassifier(NativeProbabilities, LabelClassifier):
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **LabelClassifier._parameter_constraints,
         "loss": [StrOptions({"hinge", "squared_hinge", "logistic"})],
+        "n_landmarks": [Interval(Integral, 1, None, closed="left"), None],
     }
 
     def _targets(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Targets]:
@@ -209,6 +211,7 @@ class MKLRegressor(QuantileRegressor):
     calibration_cv: Any = None
     warm_start: bool = False
     memory_limit: float | str | None = None
+    n_landmarks: int | None = None
     n_jobs: int | None = None
     verbose: int = 0
 
@@ -219,4 +222,5 @@ class MKLRegressor(QuantileRegressor):
         **QuantileRegressor._parameter_constraints,
         "loss": [StrOptions({"epsilon_insensitive", "square", "huber", "quantile"})],
         "quantile": [Real, "array-like"],
+        "n_landmarks": [Interval(Integral, 1, None, closed="left"), None],
     }

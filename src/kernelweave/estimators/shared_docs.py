@@ -157,6 +157,10 @@ _COMMON = {
     "calibration_cv : int, splitter, array of shape (n_samples,) or None": """Folds for it, as in
         `MKLClassifier`.""",
     'memory_limit : number of bytes, str such as "8GB", or None': "None: half of the free memory.",
+    "n_landmarks : int or None": """From 3000 rows on: Nystroem features with at most so many
+        landmarks for every kernel in place of the exact kernels, whose gap is then not small;
+        `landmark_gap_` is that of the approximation. None: exact kernels up to 200 000 rows where
+        they can be computed (logistic and square loss: 50 000), and 500 landmarks beyond.""",
     "n_jobs : int or None": """Threads; None: all that the process may use. The result does not
         depend on it.""",
     "verbose : int": "1 shows a bar with the gap.",

@@ -339,8 +339,8 @@ class SumProductMKLClassifier(KernelClassifier):
                 "its bias. Hint: raise C, or lower lam."
             )
 
-    def _learned_block(self, A: Views, B: Views) -> Floats:
-        """Return the learned kernel between prepared rows."""
+    def _learned_block(self, A: Views, B: Views, V: Floats | None = None) -> Floats:
+        """Return the learned kernel between prepared rows; see `cross_block`."""
         pairs = enumerate(zip(self.kernels_, self.scales_, strict=True))
         leaves = np.array(
             [cross_block([k], s[None], A.subset([j]), B.subset([j])).ravel() for j, (k, s) in pairs]
@@ -352,7 +352,8 @@ class SumProductMKLClassifier(KernelClassifier):
             system = FactoredBank(Triangles(leaves[:, :1], 1), self.network_)
             logs = system.exponents * np.log(list(self.node_weights_.values()))
             values = system.evaluate(leaves, logs)[self.network_.root]
-        return values.reshape(A.n_samples, B.n_samples)
+        out = values.reshape(A.n_samples, B.n_samples)
+        return np.asarray(out if V is None else out @ V)
 
     def _terms(self) -> KernelTerms | FunctionTerms:
         if self.paths_:

@@ -29,8 +29,9 @@ from .systems import make_system, sample_rows
 # Rows of the Hessian of a smooth loss on Nystroem features: for every feature, and of all; by hand.
 _SAMPLE = 8
 _SHARE = 0.1
-# Systems of kernels on demand: relative residual, and blocks of the Krylov space; by hand.
-_KRYLOV_TOL = 0.1
+# Systems of kernels on demand: gain of a block of the Krylov space in the quadratic forms of the
+# inverse, relative to all so far, at which it is the last; blocks at most. By hand.
+_KRYLOV_GAIN = 0.01
 _KRYLOV_BLOCKS = 16
 
 
@@ -83,6 +84,8 @@ def weight_curvature(
     if is_smooth(loss, K):
         return _smooth_curvature(loss, K, products, dual_coef, Y, cost)
     curved = loss.inverse_curvature(dual_coef, Y, cost)
+    if K.workspace is not None:
+        curved = [_spread_rows(*pair, K.workspace.n_rows) for pair in curved]
     rows = np.unique(np.concatenate([free for free, _ in curved]))
     values = products(rows)
     hessian = np.zeros((len(values), len(values)))
@@ -108,9 +111,24 @@ def weight_curvature(
     return Curvature(0.5 * (hessian + hessian.T), [free for free, _ in curved], responses)
 
 
+def _spread_rows(rows: Indices, inverse: Floats, most: int) -> tuple[Indices, Floats]:
+    """Return at most so many of the rows, evenly spread, which then count for their neighbours.
+
+    The Hessian of an interpolant of some of the rows is a lower bound of that of all of them, and
+    near it where the functions are smooth.
+    """
+    if len(rows) <= most:
+        return rows, inverse
+    some = np.linspace(0, len(rows) - 1, most).astype(np.intp)
+    return rows[some], inverse[some] * (most / len(rows))
+
+
 def is_smooth(loss: Loss, K: KernelOperator) -> bool:
-    """Whether all rows have curvature, and the matrix of the kernel is in memory."""
-    return loss.inner_solver is InnerSolver.NEWTON and K.features() is None
+    """Whether Newton steps in the dual coefficients solve the problem: all rows have curvature."""
+    if K.features() is not None:
+        return False
+    large = K.workspace is not None and loss.inner_solver is InnerSolver.LINEAR_SYSTEM
+    return large or loss.inner_solver is InnerSolver.NEWTON
 
 
 def _smooth_curvature(
@@ -170,6 +188,7 @@ def _solve_roughly(
     basis: Floats = np.empty((n, 0))
     images: Floats = np.empty((n, 0))
     new: Floats = scaled
+    before = np.zeros(width)
     solution = np.zeros_like(sides)
     with workspace.borrow() as memory:
         block = memory[: n * n].reshape(n, n)
@@ -185,11 +204,12 @@ def _solve_roughly(
             inner = basis.T @ images
             inner = 0.5 * (inner + inner.T)
             inner[np.diag_indices_from(inner)] += 1e-6  # the block may be in single precision
-            solution = solve_positive(inner, basis.T @ scaled)
-            left = np.linalg.norm(scaled - images @ solution, axis=0)
-            if (left <= _KRYLOV_TOL * np.linalg.norm(scaled, axis=0)).all():
+            across = basis.T @ scaled
+            solution = solve_positive(inner, across)
+            forms = (across * solution).sum(axis=0)  # of the inverse: these only grow
+            if (forms - before <= _KRYLOV_GAIN * forms).all():
                 break
-            new = image[:, :width]
+            before, new = forms, image[:, :width]
     return np.asarray(basis @ solution / root)
 
 

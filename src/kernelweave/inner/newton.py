@@ -15,17 +15,15 @@ algorithms 3.1 (one output) and 3.3 (coupled outputs).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from kernelweave._types import Floats, Stored
 from kernelweave.banks import KernelOperator
-from kernelweave.banks.kernel_sum import gram_product
 from kernelweave.losses.base import Loss, Tangent
 
 from .solution import Solution
-from .systems import CurvedSystem, make_system
+from .systems import CurvedSystem, make_system, rough_product
 
 
 @dataclass(frozen=True)
@@ -58,7 +56,8 @@ def solve_newton(
     """Solve for one kernel; see `solve_inner`. Outputs that are not coupled are solved in turn."""
     n_outputs = Y.shape[1]
     together = [slice(None)] if loss.is_coupled else [slice(o, o + 1) for o in range(n_outputs)]
-    K.dense()  # every row has a coefficient
+    if K.workspace is None or K.workspace.whole:
+        K.dense()  # every row has a coefficient
     parts = []
     for outputs in together:
         target, own = (np.ascontiguousarray(part[:, outputs]) for part in (Y, cost))
@@ -161,28 +160,28 @@ class _Newton:
         `repair` changes little, the values of the step tell it without a product.
         """
         own = self.loss.repair(self.a, self.Y, self.cost)
-        linear, product = self.loss.linear(own, self.Y, self.cost), float(np.vdot(own, self.f))
+        linear, product = self._conjugate(own), float(np.vdot(own, self.f))
         if here.value + product - linear <= allowed or linear - 0.5 * product >= enough:
             moved = float(np.abs(own - self.a).max()) > _OPTIONS.moved * float(self.cost.max())
             self._offer(own, here.bias, None if moved else self.f)
 
+    def _conjugate(self, dual_coef: Floats) -> float:
+        """Return the part of the dual value that needs no kernel."""
+        ridge = self.loss.ridge_term(dual_coef, self.Y, self.cost)
+        return self.loss.linear(dual_coef, self.Y, self.cost) - 0.5 * ridge
+
     def _offer(self, dual_coef: Floats, bias: Floats, fitted: Floats | None = None) -> Floats:
         """Keep the bounds of feasible coefficients if they are the best; return their values."""
-        fitted = self._times(dual_coef) if fitted is None else fitted
+        # Bounds that count are evaluated by the caller.
+        fitted = rough_product(self.K, dual_coef) if fitted is None else fitted
         quadratic = float(np.vdot(dual_coef, fitted))
         there = self.loss.tangent(fitted, self.Y, self.cost, bias)
         primal, bias = 0.5 * quadratic + there.value, there.bias
-        dual = self.loss.linear(dual_coef, self.Y, self.cost) - 0.5 * quadratic
+        dual = self._conjugate(dual_coef) - 0.5 * quadratic
         if primal - dual < self.primal - self.dual:
             self.primal, self.dual, self.bias = primal, dual, bias
             self.dual_coef, self.fitted = dual_coef, fitted
         return fitted
-
-    def _times(self, V: Floats) -> Floats:
-        """Multiply by the matrix as it is stored: bounds that count are evaluated by the caller."""
-        gram = self.K.dense()
-        flat: Any = V.astype(gram.dtype, copy=False)
-        return gram_product(gram, flat).astype(np.float64, copy=False)
 
     def _system(self, weights: Floats) -> CurvedSystem:
         coupled, intercept = self.loss.is_coupled, self.loss.fit_intercept

@@ -46,6 +46,15 @@ class IterativeOptions:
 _ITERATIVE = IterativeOptions()
 
 
+def rough_product(K: KernelOperator, V: Floats) -> Floats:
+    """Multiply by the matrix as it is stored or, on demand, computed: enough for a step."""
+    if K.workspace is not None and not K.workspace.whole:
+        return K.product_at(np.arange(K.n_samples), V)
+    gram = K.dense()
+    flat: Any = V.astype(gram.dtype, copy=False)
+    return gram_product(gram, flat).astype(np.float64, copy=False)
+
+
 class CurvedSystem(ABC):
     """Solves with ``K + W^-1`` for one W.
 
@@ -78,10 +87,7 @@ class CurvedSystem(ABC):
         return out, self._times(out)
 
     def _times(self, V: Floats) -> Floats:
-        """Multiply by the matrix as it is stored: enough for a step."""
-        gram = self.K.dense()
-        flat: Any = V.reshape(len(V), -1).astype(gram.dtype, copy=False)
-        return gram_product(gram, flat).astype(np.float64, copy=False).reshape(V.shape)
+        return rough_product(self.K, V.reshape(len(V), -1)).reshape(V.shape)
 
     def _shares(self) -> Floats:
         """Return probabilities: shares of the outputs in the weights of a row."""
@@ -293,7 +299,7 @@ def sketch(K: KernelOperator, weights: Floats, options: IterativeOptions = _ITER
     corner /= size
     corner[np.diag_indices_from(corner)] += 1e-6
     root = factor_positive(corner)[0].astype(np.float32)
-    rows = (K.dense()[some] / size).astype(np.float32, copy=False)
+    rows = (K.rows(some) / size).astype(np.float32, copy=False)
     scale = np.sqrt(size)
     return np.asarray(strsm(scale, root, rows.T, side=1, lower=1, trans_a=1, overwrite_b=1))
 

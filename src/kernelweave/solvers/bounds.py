@@ -78,7 +78,9 @@ class Result:
         """
         lower = max(self.lower_bound - error, min(self.lower_bound, 0.0))
         unseen = self.objective <= min(error, _UNSEEN * scale)
-        within = self.gap + error <= tol * self.size or unseen
+        # Where landmarks leave out too much, it converged by their gap.
+        gap = self.gap if self.gap <= tol * self.size else self.landmark_gap
+        within = gap + error <= tol * self.size or unseen
         changes |= {"lower_bound": lower, "converged": self.converged and within}
         return replace(self, **changes)
 

@@ -352,10 +352,9 @@ class _Bundle:
         dual_coef, Y, cost = point.dual_coef, self.Y, self.cost
         if point.kernel.features() is not None:
             return feature_hessian(self.loss, point.kernel, which, dual_coef, Y, cost)
-        if not is_smooth(self.loss, point.kernel):
+        if not (self.on_demand or is_smooth(self.loss, point.kernel)):
             curved = self.loss.inverse_curvature(dual_coef, Y, cost)
-            held = point.kernel.workspace
-            if max(len(rows) for rows, _ in curved) > (MAX_FREE if held is None else held.n_rows):
+            if max(len(rows) for rows, _ in curved) > MAX_FREE:
                 return None
 
         def products(rows: Indices) -> Floats:

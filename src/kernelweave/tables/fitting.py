@@ -275,7 +275,7 @@ def choose_model(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # the caller reads converged_
         if named and named.takes_many_rows and not max_rows:
-            fit, more, sampled = fit_many_rows(members, problem, settings)
+            fit, more, sampled = fit_many_rows(members, problem, settings, announce)
             notes += more
             fewer += sampled
         else:

@@ -36,9 +36,9 @@ TOO_MANY_ROWS = 20_000
 # fused tiles only where all would be features, up to this many entries of all Gram matrices.
 FIRST_ON_DEMAND = 6000
 ON_DEMAND_ROWS = 200_000
+WHOLE_ROWS = 50_000  # where solvers multiply by the whole matrix
 _ON_DEMAND_ENTRIES = 5e9
 _ON_DEMAND_BYTES = 256e6  # limits below do not count all workspace of such fits
-_WHOLE_BYTES = 16.0  # per entry: three sums of kernels in single precision, and their blocks
 
 _MOST_FEATURES = 0.25  # features per row above which a Gram matrix is cheaper
 _ROUNDS = 3  # passes at most, each with further landmarks
@@ -58,12 +58,14 @@ def make_feature_bank(
     sample_weight: Floats | None = None,
     passes: bool = False,
     on_demand: bool = False,
+    n_landmarks: int | None = None,
 ) -> NystroemBank | None:
     """Hold kernels as Nystroem features; see `make_bank` for the parameters.
 
     With ``passes``, there must be memory for passes over the rows by other landmarks, too. Returns
     None where Gram matrices are better: for few rows, and for kernels of high rank while their
-    matrices fit in memory, or if they may be computed ``on_demand``.
+    matrices fit in memory, or if they may be computed ``on_demand``. With ``n_landmarks``, kernels
+    of high rank are approximated by that many landmarks each, however few rows there are.
     """
     if _all_grams(kernels, X, normalize):
         return None
@@ -71,12 +73,15 @@ def make_feature_bank(
     source = rows_of(kernels, X)
     n = source.n_samples
     # A few rows show which kernels have a high rank; no landmarks are searched for these.
-    if (on_demand or n < TOO_MANY_ROWS) and _some_high_rank(kernels, source, tol):
+    exact = n_landmarks is None
+    if exact and (on_demand or n < TOO_MANY_ROWS) and _some_high_rank(kernels, source, tol):
         return None
-    samples, landmarks = begin(kernels, source, tol)
+    most = _MOST_LANDMARKS if n_landmarks is None else n_landmarks
+    samples, landmarks = begin(kernels, source, tol, most)
     complete = all(item.complete for item in landmarks)
     low = sum(item.rank for item in landmarks) <= _MOST_FEATURES * n
-    if (n < TOO_MANY_ROWS and not (complete and low)) or (on_demand and not complete):
+    few = n < TOO_MANY_ROWS and not (complete and low)
+    if exact and (few or (on_demand and not complete)):
         return None
     share = np.full(n, 1.0 / n) if sample_weight is None else sample_weight / sample_weight.sum()
     dtype = precision(np.empty(0), tol)
@@ -130,15 +135,13 @@ def may_compute(
 ) -> bool:
     """Whether n is so large that kernels of high rank are better computed on demand.
 
-    With ``whole``, an inner solver holds sums of kernels over all rows, which must fit in memory.
+    With ``whole``, an inner solver multiplies by the whole matrix in every step.
     """
-    n, limit = _num_samples(X), parse_bytes(memory_limit)
-    if limit < _ON_DEMAND_BYTES:
+    n = _num_samples(X)
+    if parse_bytes(memory_limit) < _ON_DEMAND_BYTES:
         return False
-    if whole and (n >= TOO_MANY_ROWS or _ON_DEMAND_BYTES + _WHOLE_BYTES * float(n) ** 2 > limit):
-        return False
-    first = min(FIRST_ON_DEMAND, TOO_MANY_ROWS)
-    if not first <= n <= ON_DEMAND_ROWS or is_parted(X) or _all_grams(kernels, X, normalize):
+    first, last = min(FIRST_ON_DEMAND, TOO_MANY_ROWS), WHOLE_ROWS if whole else ON_DEMAND_ROWS
+    if not first <= n <= last or is_parted(X) or _all_grams(kernels, X, normalize):
         return False
     slow = [kernel for kernel in prepare_kernels(kernels, normalize) if kernel.decay is None]
     if n >= TOO_MANY_ROWS:
@@ -180,12 +183,13 @@ def _all_grams(kernels: Sequence[Kernel], X: Any, normalize: str | None) -> bool
 
 
 def begin(
-    kernels: Sequence[Kernel], source: RowSource, tol: float
+    kernels: Sequence[Kernel], source: RowSource, tol: float, most: int = _MOST_LANDMARKS
 ) -> tuple[list[Indices], list[Landmarks]]:
-    """Return a sample of the rows for every kernel, and the landmarks found in it."""
-    samples = [even_rows(source.n_samples, _SAMPLE)] * len(kernels)
+    """Return a sample of the rows for every kernel, and at most so many landmarks found in it."""
+    n_rows = max(_SAMPLE, _SAMPLE // _MOST_LANDMARKS * most)
+    samples = [even_rows(source.n_samples, n_rows)] * len(kernels)
     which = range(len(kernels))
-    return samples, _find(source, kernels, which, samples, **_options(tol))
+    return samples, _find(source, kernels, which, samples, **_options(tol, most))
 
 
 def rows_of(kernels: Sequence[Kernel], X: Any) -> RowSource:
@@ -235,8 +239,8 @@ def settle(
     return landmarks, computed, measured
 
 
-def _options(tol: float) -> dict[str, Any]:
-    return {"tol": 1e-4 * tol, "max_rank": _MOST_LANDMARKS}
+def _options(tol: float, most: int = _MOST_LANDMARKS) -> dict[str, Any]:
+    return {"tol": 1e-4 * tol, "max_rank": most}
 
 
 def _find(
