@@ -57,6 +57,7 @@ def test_strips_cover_the_rows_that_lack_values(n):
         area = sum(width * shade for _, width, shade in strip.pieces) / chart.strip_width
         step = 1e-9 if n <= 120 else 1 / 8  # shades of groups of rows are rounded up
         assert gaps.rows.mean() - 1e-9 <= area <= gaps.rows.mean() + step
+        assert all(shade > 0 for _, _, shade in strip.pieces)  # full rows are not drawn
         starts = [x for x, _, _ in strip.pieces]
         ends = [x + width for x, width, _ in strip.pieces]
         assert starts[0] >= chart.left - 1e-9
