@@ -1,5 +1,7 @@
 """The parameter `missing` of the estimators that take kernels, and what follows a fit with gaps."""
 
+import pickle
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -268,3 +270,15 @@ def test_a_gap_satisfies_no_rule():
     assert model.rules_
     gap = model.decision_function([[NAN]])
     np.testing.assert_allclose(gap, model.intercept_, atol=1e-12)
+
+
+@pytest.mark.parametrize("rule", [*RULES, None])
+def test_skops_and_pickle_keep_the_rule(rule):
+    skops = pytest.importorskip("skops.io")
+    model = MKLClassifier(None if rule is None else KERNELS, missing=rule).fit(X, Y)
+    stored = skops.dumps(model)
+    types = skops.get_untrusted_types(data=stored)
+    assert all(name.startswith(("kernelweave.", "numpy.", "sklearn.")) for name in types), types
+    for loaded in (skops.loads(stored, trusted=types), pickle.loads(pickle.dumps(model))):
+        assert loaded.missing == rule
+        np.testing.assert_array_equal(values(loaded), values(model))

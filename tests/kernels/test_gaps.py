@@ -217,3 +217,11 @@ def test_rows_without_weight_do_not_count_as_known():
     assert known_cells(X, None, "X", None).tolist() == [[True], [False]]
     with pytest.raises(InputError, match="has no value in any training row"):
         known_cells(X, None, "X", np.array([0.0, 1.0]))
+
+
+@pytest.mark.parametrize("convert", [pd.DataFrame, lambda f: f.convert_dtypes(), pl.from_pandas])
+@pytest.mark.parametrize("rule", ["off", "fill", "expected"])
+def test_infinite_numbers_beside_missing_ones_are_gaps(convert, rule):
+    frame = pd.DataFrame({"a": [1.0, NAN, np.inf, 3.0, 2.0]})
+    expected = RBF(1.0, missing=rule)(np.where(np.isinf(frame), NAN, frame))
+    np.testing.assert_array_equal(RBF(1.0, missing=rule)(convert(frame)), expected)

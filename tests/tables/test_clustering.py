@@ -12,6 +12,7 @@ from kernelweave.tables import (
     predict_table,
     read_pairs_table,
 )
+from source_table import SOURCES, source_table
 from table_groups import GROUP, RANDOM, TABLE, N
 
 
@@ -74,3 +75,17 @@ def test_bad_files_of_pairs(tmp_path, text, message):
     (tmp_path / "p.csv").write_text(text)
     with pytest.raises(DataError, match=message):
         read_pairs_table(tmp_path / "p.csv")
+
+
+def test_sources_have_kernels_that_are_learned():
+    frame = source_table().drop(columns="remark")
+    for missing in ("off", "complete"):
+        found = cluster_table(frame, 2, target="ill", sources=SOURCES, missing=missing)
+        names = set(found.kernels["kernel"])
+        assert {"scan: known", "lab: known"} <= names
+        assert sorted(found.sizes)[0] > 20
+    with pytest.raises(InputError, match="missing: sources, and the rules 'off' and 'complete'"):
+        cluster_table(frame, 2, sources=SOURCES)
+    with pytest.raises(InputError, match=r"Values are missing .* in 'scan_0'"):
+        cluster_table(frame, 2, missing="refuse")
+    assert len(cluster_table(frame.fillna(0.0), 2, missing="refuse").labels) == len(frame)

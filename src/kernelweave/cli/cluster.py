@@ -10,9 +10,11 @@ from .commands import (
     command,
     exclude,
     file_argument,
+    gap_options,
     ignore_option,
     option,
     output_options,
+    read_sources,
     seed_option,
 )
 from .terminal import shown, write_frame, write_json, write_message
@@ -36,6 +38,7 @@ examples:
 @option("--target", "classes of some of the rows", "COLUMN")
 @option("--pairs", "two columns of row numbers, from 0, and same or different", "CSV", FILE)
 @option("--model", "use the kernel of this model", "MODEL", FILE)
+@gap_options
 @option("--out", "where to write; standard output by default", "CSV", FILE)
 @seed_option
 @output_options
@@ -62,6 +65,8 @@ def cluster(args: Any) -> int:
             target=args.target,
             pairs=pairs,
             model=model,
+            sources=read_sources(args),
+            missing=args.missing,
             seed=args.seed,
         )
     notes = [*table.notes, *found.notes]

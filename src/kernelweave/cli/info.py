@@ -41,6 +41,7 @@ def info(args: Any) -> int:
         "standardized": table is not None and table.standardize,
         "columns": None if names is None else list(names),
         "n_columns": int(estimator.n_features_in_),
+        "missing": about["record"].facts.get("missing values") if about.get("record") else None,
     }
     if has_aspect(estimator, "clusters"):
         report |= summarize_clusters(estimator)
@@ -70,6 +71,8 @@ def _print(console: Any, report: dict[str, Any]) -> None:
     if report["rows"] is not None:
         scale = ", numbers standardised" if report["standardized"] else ""
         facts.append(("fitted to", f"{report['rows']} rows{scale}"))
+    if report["missing"]:
+        facts.append(("missing values", shown(report["missing"], 200)))
     clustering = "sizes" in report
     if clustering:
         sizes = report["sizes"]

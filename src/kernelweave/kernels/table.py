@@ -265,7 +265,10 @@ class Table:
             out[cells.coords[0][gaps], cells.coords[1][gaps]] = False
             return out
         for j, i in enumerate(picked):
-            column = self._column(i)
+            if self.names is not None and self.body[:, i].dtype.is_numeric():
+                column = self._frame_numbers([i], who)[:, 0]  # infinite beside missing ones, too
+            else:
+                column = self._column(i)
             if column.dtype.kind in "fc":
                 out[:, j] = np.isfinite(column)
             else:

@@ -16,6 +16,7 @@ from kernelweave._types import Floats
 from kernelweave._validation import is_frame
 from kernelweave.io import TablePreparer
 
+from .gaps import find_gaps, gap_chart, pattern_table
 from .rendering import Section
 from .subject import Subject
 from .tables import Cell, Column, Table, meter, number, percent, share, text_column
@@ -35,6 +36,8 @@ def section(subject: Subject) -> Section:
         "table": None,
         "density": None,
         "ready": False,
+        "gaps": None,
+        "patterns": None,
         **_target(subject),
     }
     if X is None:
@@ -45,6 +48,8 @@ def section(subject: Subject) -> Section:
         values["ready"] = True
     else:
         values["table"] = _columns(described, X.shape[1])
+        if gaps := find_gaps(X, column_names(X, subject.columns)):
+            values |= {"gaps": gap_chart(gaps), "patterns": pattern_table(gaps)}
     return Section("data", "Data", values)
 
 
@@ -75,9 +80,17 @@ def describe_columns(X: Any, names: Sequence[str] | None) -> list[list[Any]] | N
     if is_frame(X):
         frame = nw.from_native(X, eager_only=True)
         return [_column(name, frame[name]) for name in frame.columns[:_MOST]]
-    columns = np.asarray(X).T[:_MOST]
-    named = names if len(names) == np.shape(X)[1] else [f"column {j}" for j in range(len(columns))]
+    columns, named = np.asarray(X).T[:_MOST], column_names(X, names)
     return [_values(name, column) for name, column in zip(named, columns, strict=False)]
+
+
+def column_names(X: Any, names: Sequence[str] | None) -> Sequence[str]:
+    """Return the names of the columns of a table, or their numbers."""
+    if is_frame(X):
+        return list(map(str, nw.from_native(X, eager_only=True).columns))
+    n_columns = np.shape(X)[1]
+    named = names is not None and len(names) == n_columns
+    return names if named and names else [f"column {j}" for j in range(n_columns)]
 
 
 def _row(name: str, kind: str, missing: int, distinct: int, values: str) -> list[Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from operator import add
@@ -20,7 +20,7 @@ from .columns import describe_columns, note_columns
 from .kernels import offer_kernels
 from .methods import make_preparer
 from .predicting import last_step
-from .problem import Problem, check_column
+from .problem import Problem, check_column, read_sources
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -65,6 +65,8 @@ def cluster_table(
     target: str | None = None,
     pairs: tuple[Indices, Indices] | None = None,
     model: Any = None,
+    sources: Mapping[str, Sequence[str]] | None = None,
+    missing: str = "fill",
     max_rows: int = MAX_ROWS,
     seed: int = 0,
 ) -> TableClusters:
@@ -88,6 +90,10 @@ def cluster_table(
         Row numbers of shape (n_pairs, 2), and +1 (same) or -1 (different).
     model : Pipeline, optional
         A fitted model with a kernel.
+    sources : dict of str to sequence of str, optional
+        Columns of each source, where kernels are learned; see `make_problem`.
+    missing : {"fill", "refuse", "off", "complete"}
+        What is done with missing values; the last two where kernels are learned.
     max_rows : int
         Rows that are clustered; others join the cluster they are most similar to on average.
     seed : int
@@ -107,6 +113,11 @@ def cluster_table(
     """
     if sum(hint is not None for hint in (target, pairs, model)) > 1:
         raise InputError("Only one of target, pairs and model can be given.")
+    if (sources or missing in ("off", "complete")) and target is None and pairs is None:
+        raise InputError(
+            "missing: sources, and the rules 'off' and 'complete', are for kernels that are "
+            "learned; give a target or pairs, or leave them out."
+        )
     left_out = [*ignore, *([target] if target else [])]
     for column in left_out:
         check_column(frame, column)
@@ -120,7 +131,7 @@ def cluster_table(
         rows = frame if model is estimator else model[0].transform(frame)
         similarity = estimator.kernel
     else:
-        problem = _unlabelled(frame.drop(columns=left_out))
+        problem = _unlabelled(frame.drop(columns=left_out), sources or {}, missing)
         notes += note_columns(problem.kinds)
         table = make_preparer(problem, "columns" if y is None and pairs is None else "frame")
         rows = table.fit_transform(problem.X.reset_index(drop=True))
@@ -158,12 +169,15 @@ def _doubts(sizes: list[int]) -> list[str]:
     ]
 
 
-def _unlabelled(X: pd.DataFrame) -> Problem:
+def _unlabelled(X: pd.DataFrame, sources: Mapping[str, Sequence[str]], missing: str) -> Problem:
     kinds = describe_columns(X)
     lost = [c.name for c in kinds if c.kind == "none"]
     if len(lost) == len(kinds):
         raise DataError("No column is left to compare rows by.")
-    return Problem(X.drop(columns=lost), X.index.to_series(), False, tuple(kinds))
+    X = X.drop(columns=lost)
+    found, _ = read_sources(X, sources, missing)
+    rows = X.index.to_series()
+    return Problem(X, rows, False, tuple(kinds), sources=found, missing=missing)
 
 
 def _equal_weights(problem: Problem) -> Kernel:

@@ -40,9 +40,13 @@ def record_fit(found: TableFit, facts: Mapping[str, str]) -> FitRecord:
 
     ``facts`` are further lines for a report, such as the name of the file.
     """
+    from kernelweave.report.gaps import find_gaps, summarize_gaps
+
+    X = found.problem.X
+    gaps = summarize_gaps(find_gaps(X, list(X.columns)))
     common: dict[str, Any] = {
         "notes": found.notes,
-        "facts": {**facts, "method": found.method},
+        "facts": {**facts, "method": found.method} | ({"missing values": gaps} if gaps else {}),
         "evaluation": None if found.left_out is None else _curves(found.left_out),
         "row_hashes": np.sort(hash_rows(found.model, found.problem.X, found.problem.y)),
         "importance": _importance(found.model, found.problem.X),
