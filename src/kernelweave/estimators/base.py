@@ -34,7 +34,7 @@ from kernelweave.solvers import Callback, Limits, Problem, Result, WarmStart, le
 from kernelweave.weights import LpBall, Simplex, Uniform, WeightSet
 
 from .duplicates import MergedRows, spread_rows
-from .fit import FitMixin
+from .fit import FitMixin, RefinableBank
 from .out_of_fold import SAVED, HeldProblem, HeldSolution, LeftOut, OutOfFold
 from .targets import Targets
 from .terms import FunctionTerms, KernelTerm, KernelTerms
@@ -45,47 +45,6 @@ if TYPE_CHECKING:
 BlockFunction = Callable[..., Floats]  # of two sets of rows, and of what to multiply by
 
 _BLOCK_BYTES = 1.6e7  # of the kernel blocks of prediction, one per thread
-
-
-class RefinableBank:
-    """A bank that is rebuilt once where its Nystroem features or factors are too coarse.
-
-    Parameters
-    ----------
-    make : callable
-        Returns the bank for a C; a larger C asks for more accurate features and factors.
-    C : float
-        Largest C of the fits on this bank.
-    factors : bool
-        Whether the bank is also rebuilt where low-rank factors are too coarse.
-    """
-
-    def __init__(self, make: Callable[[float], Bank], C: float, *, factors: bool = False) -> None:
-        self._make, self._C = make, C
-        self.bank: Bank = make(C)
-        refines = factors or self.bank.n_features is not None
-        self._refinement = self.bank.refinement if refines else None
-
-    def keep(self) -> None:
-        """Never rebuild the bank from now on: fits without some rows use it as it is."""
-        self._refinement = None
-
-    def solve(self, run: Callable[..., Result], start: WarmStart | None, tol: float) -> Result:
-        """Return the result of ``run`` on the bank, or on a finer one where the bank is too coarse.
-
-        Features are too coarse where the Nystroem problem was solved to the tolerance, but the gap
-        for the exact kernels is larger.
-        """
-        result = run(self.bank, start=start)
-        nystroem = self.bank.n_features is not None
-        too_coarse = not nystroem or result.landmark_gap <= tol * result.size
-        if self._refinement is None or result.converged or not too_coarse:
-            return result
-        finer = self._refinement * self._C
-        self._refinement = None
-        del self.bank  # before the finer one is made, to save memory
-        self.bank = self._make(finer)
-        return run(self.bank, start=WarmStart(result.weights, result.dual_coef))
 
 
 class BaseMKL(OutOfFold, FitMixin, NotebookSummary, BaseEstimator):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, ClassVar, Self
 
@@ -14,8 +14,9 @@ from kernelweave._progress import Progress
 from kernelweave._threads import threads
 from kernelweave._types import Floats, Indices
 from kernelweave._validation import fit_context
+from kernelweave.banks.protocol import Bank
 from kernelweave.errors import InputError, warn
-from kernelweave.solvers import Callback, Result
+from kernelweave.solvers import Callback, Result, WarmStart
 
 from .duplicates import MergedRows, merge_rows
 from .targets import Targets
@@ -38,6 +39,47 @@ def check_costs(Cs: Iterable[float], name: str = "Cs", largest: float = np.inf) 
         limit = "" if np.isinf(largest) else f" and at most {largest:g}"
         raise InputError(f"{name}: must be one or more finite numbers > 0{limit}, got {Cs!r}.")
     return values
+
+
+class RefinableBank:
+    """A bank that is rebuilt once where its Nystroem features or factors are too coarse.
+
+    Parameters
+    ----------
+    make : callable
+        Returns the bank for a C; a larger C asks for more accurate features and factors.
+    C : float
+        Largest C of the fits on this bank.
+    factors : bool
+        Whether the bank is also rebuilt where low-rank factors are too coarse.
+    """
+
+    def __init__(self, make: Callable[[float], Bank], C: float, *, factors: bool = False) -> None:
+        self._make, self._C = make, C
+        self.bank: Bank = make(C)
+        refines = factors or self.bank.n_features is not None
+        self._refinement = self.bank.refinement if refines else None
+
+    def keep(self) -> None:
+        """Never rebuild the bank from now on: fits without some rows use it as it is."""
+        self._refinement = None
+
+    def solve(self, run: Callable[..., Result], start: WarmStart | None, tol: float) -> Result:
+        """Return the result of ``run`` on the bank, or on a finer one where the bank is too coarse.
+
+        Features are too coarse where the Nystroem problem was solved to the tolerance, but the gap
+        for the exact kernels is larger.
+        """
+        result = run(self.bank, start=start)
+        nystroem = self.bank.n_features is not None
+        too_coarse = not nystroem or result.landmark_gap <= tol * result.size
+        if self._refinement is None or result.converged or not too_coarse:
+            return result
+        finer = self._refinement * self._C
+        self._refinement = None
+        del self.bank  # before the finer one is made, to save memory
+        self.bank = self._make(finer)
+        return run(self.bank, start=WarmStart(result.weights, result.dual_coef))
 
 
 class FitMixin:

@@ -34,10 +34,9 @@ from kernelweave.solvers import (
 from kernelweave.solvers.mirror_prox import GameOptions
 from kernelweave.weights import Simplex
 
-from .base import RefinableBank
 from .classifier import KernelClassifier
 from .duplicates import MergedRows
-from .fit import check_costs
+from .fit import RefinableBank, check_costs
 from .label_quality import LabelQuality
 from .noisy_rows import (
     AssessedRows,

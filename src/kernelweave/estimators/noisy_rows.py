@@ -14,8 +14,8 @@ from kernelweave.errors import silenced
 from kernelweave.noise import LabelReport
 from kernelweave.solvers import Result, WarmStart
 
-from .base import RefinableBank
 from .duplicates import MergedRows
+from .fit import RefinableBank
 from .out_of_fold import HeldProblem, LeftOut, OutOfFold
 
 
