@@ -1,6 +1,7 @@
 """What decides: importance and shape functions of columns, or the heaviest parts of the model."""
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from kernelweave import (
@@ -46,6 +47,17 @@ def test_bars_are_mean_sizes_of_values(model):
     assert "This model is exactly the sum of its shape functions." in found.words
     assert found.pairs == ()  # a sum has no interactions
     assert found.refused == ()
+
+
+def test_shape_functions_stand_in_the_order_of_the_bars():
+    """A rare large effect has more variance, a frequent one of moderate size more importance."""
+    random = np.random.default_rng(0)
+    frequent = np.where(random.random(120) < 0.5, 1.5, -1.5)
+    rare = np.where(random.random(120) < 0.06, 10.0, 0.0)
+    rows = pd.DataFrame({"rare": rare, "frequent": frequent})
+    found = what_decides(Subject(MKLRegressor([Linear()]).fit(rows, rare + frequent), rows))
+    assert [bar.name for bar in found.bars] == ["frequent", "rare"]
+    assert [chart.heading for chart in found.shapes] == ["frequent", "rare"]
 
 
 def test_without_rows_the_heaviest_parts_are_shown():

@@ -215,7 +215,7 @@ def _by_column(
         bars[:_BARS],
         title,
         note,
-        () if curves is None else _shapes(curves),
+        () if curves is None else _shapes(curves, [bar.name for bar in bars]),
         _words(known, curves),
         () if curves is None else _pairs(curves),
         n_all or len(bars),
@@ -345,10 +345,12 @@ def _pairs(curves: Any) -> tuple[Bar, ...]:
     )
 
 
-def _shapes(curves: Any) -> tuple[Chart, ...]:
-    """Return the strongest shape functions, of several outputs the strongest one of each column."""
+def _shapes(curves: Any, names: list[str]) -> tuple[Chart, ...]:
+    """Return shape functions in the order of the bars, the strongest one of several outputs."""
+    place = {name: k for k, name in enumerate(names)}
+    ordered = sorted(curves.curves, key=lambda curve: place.get(curve.name, len(place)))
     found = []
-    for curve in curves.curves[:_SHAPES]:
+    for curve in ordered[:_SHAPES]:
         values = np.reshape(curve.values, (len(curve.points), -1))
         errors = np.reshape(curve.errors, values.shape)
         k = int(np.ptp(values, axis=0).argmax())
