@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 
 from gram_banks import bank_of
-from kernelweave.inner import newton, solve_inner
+from kernelweave.banks import build, make_bank
+from kernelweave.inner import newton, solve_inner, systems
+from kernelweave.kernels import RBF
 from kernelweave.losses import Logistic
 from kernelweave.testing import check_loss
 from likelihood_cases import LOSSES, problem_for
@@ -44,3 +46,16 @@ def test_coefficients_of_a_step_prove_more_than_the_slopes_of_the_loss(monkeypat
     monkeypatch.setattr(newton._Newton, "_offer_own", lambda *args: None)
     other = solve_inner(kind(), K, problem.Y, cost, tol=1e-3)
     assert (found.work, found.gap) < (other.work, 0.1 * other.gap)
+
+
+@pytest.mark.parametrize("C", [1.0, 1e4])
+def test_iterations_converge_at_large_costs_too(C, monkeypatch):
+    monkeypatch.setattr(systems, "MAX_FREE", 50)  # as with thousands of rows
+    monkeypatch.setattr(build, "_SMALL", 10)
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(500, 5))
+    Y = np.where(np.sin(2 * X[:, :1]) + X[:, 1:2] * X[:, 2:3] > 0, 1.0, -1.0)
+    K = make_bank([RBF(width=1.5)], X).combine(np.ones(1))
+    assert K.dtype == np.float32
+    found = solve_inner(Logistic(), K, Y, np.full_like(Y, C), tol=1e-3)
+    assert found.gap <= 1e-3 * found.primal

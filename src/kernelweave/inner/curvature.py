@@ -124,7 +124,7 @@ def _spread_rows(rows: Indices, inverse: Floats, most: int) -> tuple[Indices, Fl
 
 
 def is_smooth(loss: Loss, K: KernelOperator) -> bool:
-    """Whether Newton steps in the dual coefficients solve the problem: all rows have curvature."""
+    """Whether all rows have curvature, and systems in them are solved by their matrix."""
     if K.features() is not None:
         return False
     large = K.workspace is not None and loss.inner_solver is InnerSolver.LINEAR_SYSTEM

@@ -160,15 +160,10 @@ class _Newton:
         `repair` changes little, the values of the step tell it without a product.
         """
         own = self.loss.repair(self.a, self.Y, self.cost)
-        linear, product = self._conjugate(own), float(np.vdot(own, self.f))
+        linear, product = self.loss.linear(own, self.Y, self.cost), float(np.vdot(own, self.f))
         if here.value + product - linear <= allowed or linear - 0.5 * product >= enough:
             moved = float(np.abs(own - self.a).max()) > _OPTIONS.moved * float(self.cost.max())
             self._offer(own, here.bias, None if moved else self.f)
-
-    def _conjugate(self, dual_coef: Floats) -> float:
-        """Return the part of the dual value that needs no kernel."""
-        ridge = self.loss.ridge_term(dual_coef, self.Y, self.cost)
-        return self.loss.linear(dual_coef, self.Y, self.cost) - 0.5 * ridge
 
     def _offer(self, dual_coef: Floats, bias: Floats, fitted: Floats | None = None) -> Floats:
         """Keep the bounds of feasible coefficients if they are the best; return their values."""
@@ -177,7 +172,7 @@ class _Newton:
         quadratic = float(np.vdot(dual_coef, fitted))
         there = self.loss.tangent(fitted, self.Y, self.cost, bias)
         primal, bias = 0.5 * quadratic + there.value, there.bias
-        dual = self._conjugate(dual_coef) - 0.5 * quadratic
+        dual = self.loss.linear(dual_coef, self.Y, self.cost) - 0.5 * quadratic
         if primal - dual < self.primal - self.dual:
             self.primal, self.dual, self.bias = primal, dual, bias
             self.dual_coef, self.fitted = dual_coef, fitted

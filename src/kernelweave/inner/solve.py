@@ -10,7 +10,6 @@ from kernelweave._types import Floats
 from kernelweave.banks import KernelOperator
 from kernelweave.losses.base import InnerSolver, Loss
 
-from .curvature import is_smooth
 from .cvar import solve_cvar
 from .feature_newton import solve_on_features
 from .newton import solve_newton
@@ -63,5 +62,5 @@ def solve_inner(
         return on_features(loss, features, Y, cost, tol=tol, floor=floor, start=start)
     if K.workspace is not None and loss.inner_solver is InnerSolver.SMO:
         return solve_by_parts(loss, K, Y, cost, tol=tol, floor=floor, start=start, enough=enough)
-    solve = solve_newton if is_smooth(loss, K) else _SOLVERS[loss.inner_solver]
+    solve = _SOLVERS[loss.inner_solver]
     return solve(loss, K, Y, cost, tol=tol, floor=floor, start=start, enough=enough)

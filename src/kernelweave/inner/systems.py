@@ -35,6 +35,8 @@ class IterativeOptions:
     most_curved: float = 0.01  # mean of the curvature times the diagonal, in rows; steps grow there
     tol: float = 5e-2  # relative residual; with 1e-1, steps at large costs fail
     max_steps: int = 200
+    single: float = 1e4  # mean of the curvature times the diagonal, in units of one over n, from
+    # which single precision leaves no digit to the small eigenvalues of the preconditioner
     rank: float = (
         0.09  # of the preconditioner, in rows, times the root of the mean of the curvature
     )
@@ -46,12 +48,15 @@ class IterativeOptions:
 _ITERATIVE = IterativeOptions()
 
 
-def rough_product(K: KernelOperator, V: Floats) -> Floats:
-    """Multiply by the matrix as it is stored or, on demand, computed: enough for a step."""
+def rough_product(K: KernelOperator, V: Floats, *, single: bool = True) -> Floats:
+    """Multiply by the matrix as it is stored or, on demand, computed: enough for a step.
+
+    ``single`` allows the arithmetic of the stored type.
+    """
     if K.workspace is not None and not K.workspace.whole:
         return K.product_at(np.arange(K.n_samples), V)
     gram = K.dense()
-    flat: Any = V.astype(gram.dtype, copy=False)
+    flat: Any = V.astype(gram.dtype, copy=False) if single else V
     return gram_product(gram, flat).astype(np.float64, copy=False)
 
 
@@ -238,7 +243,9 @@ class IterativeSystem(CurvedSystem):
     ) -> None:
         super().__init__(K, weights, coupled, intercept)
         self.options = options
-        self.sketch = self.Z = sketch(K, weights, options) if Z is None else Z
+        self.sketch = sketch(K, weights, options) if Z is None else Z
+        precise = len(weights) * _mean_curvature(K, weights) > options.single
+        self.Z: Any = self.sketch.astype(np.float64) if precise else self.sketch
         self.factor = self._inner_factor(self.Z)
 
     def apply(self, V: Floats) -> Floats:
@@ -252,6 +259,8 @@ class IterativeSystem(CurvedSystem):
         p, rho = z, (r * z).sum(axis=(0, 1))
         first = rho
         for _ in range(options.max_steps):
+            if not (np.isfinite(rho).all() and (rho > 0.0).any()):
+                break  # the residual is rounding
             Kp = self._times(self._root(p))
             Bp = p + self._root(Kp, transposed=True)
             alpha = rho / np.maximum((p * Bp).sum(axis=(0, 1)), 1e-300)
@@ -266,9 +275,9 @@ class IterativeSystem(CurvedSystem):
         return self._root(x), values
 
     def _precondition(self, V: Floats) -> Floats:
-        Z, single = self.Z, self._root(V).astype(np.float32)
-        solved = self._solve_inner(np.tensordot(Z, single, axes=(0, 0)).astype(np.float64))
-        back = np.tensordot(Z, solved.astype(np.float32), axes=(1, 0)).astype(np.float64)
+        Z, own = self.Z, self._root(V).astype(self.Z.dtype)
+        solved = self._solve_inner(np.tensordot(Z, own, axes=(0, 0)).astype(np.float64))
+        back = np.tensordot(Z, solved.astype(Z.dtype), axes=(1, 0)).astype(np.float64)
         return V - self._root(back, transposed=True)
 
     def _root(self, V: Floats, *, transposed: bool = False) -> Floats:
