@@ -122,7 +122,7 @@ def pair_columns(items: pd.DataFrame, pairs: pd.DataFrame) -> Floats:
         return np.asarray(V[left].multiply(V[right]).sum(axis=1)).ravel()
 
     words = [set(re.findall(r"[a-z0-9]+", name.lower())) for name in names]
-    models = [{w for w in some if re.search(r"\d", w) and len(w) > 2} for some in words]
+    models = [_models(name) for name in names]
     price = np.log(
         pd.to_numeric(items["price"].astype(str).str.replace(r"[$,]", "", regex=True), "coerce")
     )
@@ -133,7 +133,7 @@ def pair_columns(items: pd.DataFrame, pairs: pd.DataFrame) -> Floats:
             cosine(names),
             cosine(names, analyzer="char_wb", ngram_range=(3, 4)),
             cosine(both),
-            [_agreement(models[i], models[j]) for i, j in zip(left, right, strict=True)],
+            [_agree(models[i], models[j]) for i, j in zip(left, right, strict=True)],
             [_jaccard(words[i], words[j]) for i, j in zip(left, right, strict=True)],
             [first[i] == first[j] for i, j in zip(left, right, strict=True)],
             np.nan_to_num(gap),
@@ -150,14 +150,15 @@ def _jaccard(one: set[str], other: set[str]) -> float:
     return len(one & other) / max(len(one | other), 1)
 
 
-def _agreement(one: set[str], other: set[str]) -> float:
-    """Return how much of a model number occurs in one of the other product, at best."""
-    best = 0.0
-    for a in one:
-        for b in other:
-            short, long = sorted((a, b), key=len)
-            best = max(best, len(short) / len(long) if short in long else 0.0)
-    return best
+def _models(name: str) -> set[str]:
+    """Return what looks like a model number: with a digit, of four letters or more, no hyphens."""
+    joined = (re.sub(r"[^a-z0-9]", "", word) for word in re.split(r"[\s/]+", name.lower()))
+    return {word for word in joined if re.search(r"\d", word) and len(word) > 3}
+
+
+def _agree(one: set[str], other: set[str]) -> bool:
+    """Return whether a model number of one product is part of one of the other."""
+    return any(a in b or b in a for a in one for b in other)
 
 
 def division(name: str, seed: int, answers: str = "all") -> People:

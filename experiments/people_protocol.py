@@ -14,7 +14,7 @@ from sklearn.model_selection import GridSearchCV, StratifiedKFold, cross_val_pre
 from sklearn.svm import SVC
 
 from kernelweave import AnnotatorKernelClassifier, NoiseTolerantKernelClassifier
-from kernelweave.baselines import DawidSkene
+from kernelweave.baselines import BalancedKernelSVM, DawidSkene
 
 from .people_data import FLIPPED, Codes, Floats, People, division, flipped, one_label
 
@@ -43,7 +43,14 @@ PARTS = {
     "answers": Part(
         "Answers of several annotators",
         ("music all", "music two", "labelme all", "sentiment all", "products all"),
-        ("majority + SVC", "Dawid-Skene + SVC", "kernel EM", "kernel EM, equal prior"),
+        (
+            "majority + SVC",
+            "Dawid-Skene + SVC",
+            "Dawid-Skene + balanced SVC",
+            "CROWDLAB + SVC",
+            "kernel EM",
+            "kernel EM, equal prior",
+        ),
         5,
     ),
     "labels": Part(
@@ -56,7 +63,7 @@ PARTS = {
             "sentiment one",
             "products one",
         ),
-        ("tolerant, auto", "tolerant, class", "SVC", "cleanlab, LR"),
+        ("tolerant, auto", "tolerant, class", "SVC", "balanced kernel SVM", "cleanlab, LR"),
         3,
     ),
 }
@@ -81,9 +88,11 @@ def score(name: str, truth: Codes, predicted: Any) -> float:
     return 100.0 * float(right)
 
 
-def _tuned() -> GridSearchCV:
-    grid = [{"C": [1.0, 10.0], "gamma": ["scale"]}]
-    return GridSearchCV(SVC(), grid, cv=StratifiedKFold(3, shuffle=True, random_state=0))
+def _tuned(balanced: bool = False) -> GridSearchCV:
+    model = SVC(class_weight="balanced" if balanced else None)
+    scoring = "balanced_accuracy" if balanced else "accuracy"
+    folds = StratifiedKFold(3, shuffle=True, random_state=0)
+    return GridSearchCV(model, {"C": [1.0, 10.0]}, scoring=scoring, cv=folds)
 
 
 def _answers(data: People, name: str, method: str) -> dict[str, Any]:
@@ -93,24 +102,38 @@ def _answers(data: People, name: str, method: str) -> dict[str, Any]:
     if method.startswith("kernel EM"):
         prior = "equal" if method.endswith("prior") else None
         model = AnnotatorKernelClassifier(class_prior=prior).fit(data.X, table)
-        labels, truth, classes = model.labels_, model.truth_, model.classes_
+        labels, quality = model.labels_, model.answer_quality_
         predicted = model.predict(data.X_test)
     else:
-        if method.startswith("majority"):
-            votes = (data.answers[:, :, None] == np.arange(data.gold.max() + 1)).sum(axis=1)
-            truth = votes / np.maximum(votes.sum(axis=1, keepdims=True), 1)
-            classes = np.arange(truth.shape[1])
-        else:
+        if method.startswith("Dawid"):
             fitted = DawidSkene().fit(table)
-            truth, classes = fitted.truth_, fitted.classes_
-        labels = classes[truth.argmax(axis=1)].astype(int)
-        predicted = _tuned().fit(data.X, labels).predict(data.X_test)
-    given = np.searchsorted(classes, data.answers[rows, who])
+            labels, given = fitted.labels_, data.answers[rows, who]
+            quality = fitted.truth_[rows, np.searchsorted(fitted.classes_, given)]
+        else:
+            votes = (data.answers[:, :, None] == np.arange(data.gold.max() + 1)).sum(axis=1)
+            labels, shares = votes.argmax(axis=1), votes / votes.sum(axis=1, keepdims=True)
+            quality = shares[rows, data.answers[rows, who]]
+        if method.startswith("CROWDLAB"):
+            labels, quality = _crowdlab(data.X, table, labels)
+        tuned = _tuned("balanced" in method).fit(data.X, labels.astype(int))
+        predicted = tuned.predict(data.X_test)
     return {
         "truth": score(name, data.gold, labels.astype(int)),
         "test": score(name, data.gold_test, predicted.astype(int)),
-        "auc": 100.0 * float(roc_auc_score(wrong, 1.0 - truth[rows, given])),
+        "auc": 100.0 * float(roc_auc_score(wrong, -quality)),
     }
+
+
+def _crowdlab(X: Floats, table: Floats, labels: Codes) -> tuple[Codes, Floats]:
+    """Return the consensus of cleanlab, and the quality of every answer, row by row."""
+    from cleanlab.multiannotator import get_label_quality_multiannotator
+
+    probabilities = np.full((len(X), int(np.nanmax(table)) + 1), 1e-6)
+    probabilities[:, np.unique(labels)] += _probabilities(_regression(), X, labels)
+    probabilities /= probabilities.sum(axis=1, keepdims=True)
+    found = get_label_quality_multiannotator(table, probabilities, verbose=False)
+    consensus = found["label_quality"]["consensus_label"].to_numpy(int)
+    return consensus, found["detailed_label_quality"].to_numpy(float)[~np.isnan(table)]
 
 
 def _labels(data: People, labels: Codes, name: str, method: str, seed: int) -> dict[str, Any]:
@@ -124,6 +147,11 @@ def _labels(data: People, labels: Codes, name: str, method: str, seed: int) -> d
         fitted = _tuned().fit(data.X, labels)
         quality = _own(_probabilities(fitted.best_estimator_, data.X, labels), labels)
         predicted = fitted.predict(data.X_test)
+    elif method == "balanced kernel SVM":
+        chosen = BalancedKernelSVM(Cs=(0.1, 1.0, 10.0), cv=3).fit(data.X, labels)
+        fixed = BalancedKernelSVM(Cs=(chosen.C_,), cv=3)
+        quality = _own(_probabilities(fixed, data.X, labels), labels)
+        predicted = chosen.predict(data.X_test)
     else:
         from cleanlab.classification import CleanLearning
 

@@ -18,6 +18,7 @@ def test_suspects(patients, capsys):
     report = json.loads(out)
     assert {found["row"] for found in report["suspects"]} == set(WRONG)
     assert 0 <= report["noise_level"] < 0.3
+    assert 0 <= report["counted_noise_level"] < 0.4
     assert set(pd.read_csv("s.csv")["row"]) == set(WRONG)
     assert "town" in pd.read_csv("s.csv").columns
 

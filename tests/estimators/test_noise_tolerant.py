@@ -466,3 +466,14 @@ def test_an_svm_without_support_rows(tmp_path, seed):
     assert len(np.unique(model.decision_function(X))) == 1
     again = load(save(model, tmp_path / "m.kw"))
     np.testing.assert_array_equal(model.predict_proba(X), again.predict_proba(X))
+
+
+def test_the_level_by_counts_stands_beside_that_of_the_range():
+    """Confident rows of the other class are counted, as `estimate_noise` does."""
+    for seed in range(3):
+        features, true, labels = three(400, seed, noise=0.25)
+        model = NoiseTolerantKernelClassifier().fit(features, labels)
+        assert model.counted_noise_level_ == pytest.approx(np.mean(true != labels), abs=0.06)
+    known = np.where(np.arange(400) < 300, true.astype(object), None)
+    checked = NoiseTolerantKernelClassifier().fit(features, labels, known=known)
+    assert checked.counted_noise_level_ < model.counted_noise_level_ - 0.05

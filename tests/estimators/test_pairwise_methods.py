@@ -16,6 +16,7 @@ from kernelweave import (
     constraints_from_graph,
 )
 from kernelweave.errors import InputError
+from kernelweave.estimators.pairwise_methods import best_threshold, even_threshold
 from pairwise_cases import LABELS, LINKS, PAIRS, RATES, TRUE, X, Y, check_same, fit, shrunk
 
 
@@ -173,7 +174,7 @@ def test_few_pairs_of_one_kind_get_an_intercept_and_its_threshold():
     kernels = [RBF(1.0, columns=[0, 1, 2, 3, 4]), Linear(columns=[5, 6, 7])]
     model = PairwiseKernelLearner(kernels).fit(X, pairs=pairs, labels=labels)
     assert model.intercept_ != 0.0
-    assert model.threshold_ == -model.intercept_
+    assert model.threshold_ == even_threshold(model.score_pairs(X, pairs), labels)
     assert f1_score(labels, model.predict_pairs(X, pairs)) > 0.8
     explicit = PairwiseKernelLearner(kernels, fit_intercept=True)
     explicit.fit(X, pairs=pairs, labels=labels)
@@ -182,6 +183,29 @@ def test_few_pairs_of_one_kind_get_an_intercept_and_its_threshold():
     half = np.concatenate([np.flatnonzero(labels > 0), rest])
     balanced = PairwiseKernelLearner(kernels).fit(X, pairs=pairs[half], labels=labels[half])
     assert balanced.intercept_ == 0.0
+
+
+def test_wrong_labels_hardly_move_the_threshold():
+    """At the threshold of true labels, with a share of either kind called the other."""
+    random = np.random.default_rng(0)
+    scores = np.concatenate([random.normal(1.0, 1.0, 20_000), random.normal(4.0, 1.0, 3000)])
+    true = np.arange(len(scores)) >= 20_000
+    # Densities are equal where log(20/3) = (4 - 1) (s - 2.5).
+    expected = 2.5 + np.log(20 / 3) / 3
+    for same, different in [(0.0, 0.0), (0.4, 0.0), (0.0, 0.2), (0.4, 0.15)]:
+        wrong = random.random(len(scores)) < np.where(true, same, different)
+        labels = np.where(true != wrong, 1, -1)
+        found = even_threshold(scores, labels)
+        assert found == pytest.approx(expected, abs=0.15)
+        moved = even_threshold(-3.0 + 7.0 * scores, labels)
+        assert moved == pytest.approx(-3.0 + 7.0 * found, abs=1e-3)
+
+
+def test_a_threshold_without_anything_to_tell():
+    scores = np.array([0.0, 1.0, 2.0])
+    assert even_threshold(scores, np.ones(3)) == best_threshold(scores, np.ones(3))
+    assert even_threshold(np.ones(3), scores - 1.0) == best_threshold(np.ones(3), scores - 1.0)
+    assert np.isfinite(even_threshold(scores, np.array([-1, -1, 1])))
 
 
 def test_weights_no_better_than_equal_ones_are_named():

@@ -1,10 +1,9 @@
 """The experiment on labels that people gave: the run, its page, and a review on built-in data."""
 
 import numpy as np
-import pytest
 
 from experiments import people
-from experiments.people_data import People, _agreement, flipped
+from experiments.people_data import People, _agree, _models, flipped
 from experiments.people_protocol import PARTS, measure
 from experiments.people_report import to_markdown
 
@@ -41,6 +40,29 @@ def test_a_page_shows_means_and_errors():
     assert to_markdown([]) == ""
 
 
+def test_a_page_shows_differences_on_the_same_draws():
+    values = {"kernel EM": [80.0, 81.0, 85.0], "majority + SVC": [70.0, 82.0, 79.0]}
+    records = [
+        {"part": "answers", "data": "music all", "method": name, "seed": s, "truth": value}
+        for name, own in values.items()
+        for s, value in enumerate(own)
+    ]
+    page = to_markdown([*records, records[0] | {"seed": 9}])  # one draw of one method alone
+    assert "| majority + SVC | +5.0 ± 3.2 (2/1) |" in page
+
+
+def test_a_page_shows_how_accuracy_rises_with_review():
+    records = [
+        {"part": "review", "data": "digits flipped", "method": "ours", "seed": s, "needed": 20.0}
+        | {"target": 90.0, "curve": [60.0, 70.0 + s, 80.0, 91.0]}
+        for s in range(2)
+    ]
+    page = to_markdown(records)
+    assert "digits flipped (90.0):" in page
+    assert "|  | 0% | 10% | 20% | 30% | 40% |" in page
+    assert "| ours | 60.0 | 80.0 | 91.0 | 91.0 | 91.0 |" in page
+
+
 def test_a_review_ends_when_the_accuracy_is_reached():
     found = measure("review", "tumours flipped", "random", 0)
     assert 0 < found["needed"] <= 100
@@ -64,6 +86,8 @@ def test_rows_that_are_not_taken_are_tested_on():
     assert some.gold_test.tolist() == [0, 1, 1]
 
 
-@pytest.mark.parametrize(("one", "other", "value"), [("ab12", "ab12x", 0.8), ("ab", "cd", 0.0)])
-def test_model_numbers_agree_by_the_part_they_share(one, other, value):
-    assert _agreement({one}, {other}) == pytest.approx(value)
+def test_model_numbers_agree_where_one_is_part_of_the_other():
+    assert _models("Sony PS-LX350H Turntable 33 - PSLX350H/B") == {"pslx350h"}
+    assert _agree({"pslx350h"}, {"x", "pslx350hb"})
+    assert not _agree({"pslx350h"}, set())
+    assert not _agree({"ab12"}, {"ab13"})

@@ -1,5 +1,7 @@
 """Ridge averages over rows that are read in passes, against those with all eigenvectors."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -89,6 +91,21 @@ def test_few_landmarks_leave_out_exactly_for_the_kernel_that_predicts(monkeypatc
     ours = values([RBF(0.7)], found.scales, found.average, V, X)
     np.testing.assert_allclose(ours, fitted, atol=1e-8)
     assert len(found.average.support()) == 12
+
+
+@pytest.mark.parametrize("power", [1, 2])
+def test_a_map_is_held_where_memory_allows(power):
+    found = pair(power=power)[1].average
+    other = RNG.normal(size=(150, 3))
+    held, passes = found.loo_map(), replace(found, eigen=replace(found.eigen, memory=1.0)).loo_map()
+    np.testing.assert_allclose(held(other), found.loo(other), atol=1e-10)
+    np.testing.assert_allclose(passes(other), found.loo(other), atol=1e-13)
+    # A row does not vote for itself.
+    moved = other.copy()
+    moved[7] += 1.0
+    shifted = held(moved) - held(other)
+    np.testing.assert_allclose(shifted[7], 0.0, atol=1e-12)
+    assert np.abs(shifted).max() > 1e-6
 
 
 def test_models_that_do_not_count_are_not_asked():

@@ -48,6 +48,7 @@ def summarize(model: Any, record: Any = None) -> dict[str, Any]:
         "relative_landmark_gap": _known(relative_landmark_gap(model)),
         "squared_radius": _known(getattr(model, "squared_radius_", np.nan)),
         "noise_level": _optional(model, "noise_level_"),
+        "counted_noise_level": _optional(model, "counted_noise_level_"),
         "tol": _optional(model, "tol"),
         "converged": bool(model.converged_),
         "inner_solves": int(model.n_iter_),
@@ -167,7 +168,9 @@ def model_facts(summary: dict[str, Any]) -> list[tuple[str, str]]:
         ball = f"{summary['squared_radius']:.6g}, of the smallest ball around the rows fitted to"
         facts.append(("squared radius", ball))
     if summary["noise_level"] is not None:
-        facts.append(("labels that look wrong", f"{summary['noise_level']:.1%}"))
+        counted = summary["counted_noise_level"]
+        other = "" if counted is None else f" ({counted:.1%} by counts)"
+        facts.append(("labels that look wrong", f"{summary['noise_level']:.1%}{other}"))
     return facts
 
 

@@ -45,14 +45,19 @@ def suspects(args: Any) -> int:
     if args.out is not None:
         write_frame(found, args.out)
     level = getattr(estimator, "noise_level_", None)
+    counted = getattr(estimator, "counted_noise_level_", None)
     if args.json:
-        known = None if level is None else float(level)
-        return write_json({"noise_level": known, "suspects": records(found)})
+        shown_levels = {
+            "noise_level": None if level is None else float(level),
+            "counted_noise_level": None if counted is None else float(counted),
+        }
+        return write_json({**shown_levels, "suspects": records(found)})
     if not args.quiet:
         console = open_console()
         _print(console, found)
         noun = "answer" if "annotator" in found else "label"
-        about = "" if level is None else f" About {level:.0%} of all {noun}s may be wrong."
+        other = "" if counted is None else f" ({counted:.0%} by counts)"
+        about = "" if level is None else f" About {level:.0%}{other} of all {noun}s may be wrong."
         found_any = f"The {len(found)} most suspicious {noun}s, the worst first."
         console.print(
             f"{found_any if len(found) else f'No {noun} looks wrong.'}{about}", soft_wrap=True

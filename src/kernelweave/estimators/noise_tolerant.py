@@ -26,6 +26,7 @@ from kernelweave.inner import solve_inner
 from kernelweave.losses import Hinge
 from kernelweave.noise.correct import Correction, correct_many, correct_two
 from kernelweave.noise.decisions import merge_known
+from kernelweave.noise.estimate import level_of_scores
 from kernelweave.noise.report import label_targets
 from kernelweave.ridge import RidgeAverage
 
@@ -120,6 +121,10 @@ class NoiseTolerantKernelClassifier(RidgeAverageClassifier):
         Mean of `wrong_label_probability_`. Too high where classes overlap, up to half too low where
         they are easy to separate, and far too low where people make the same mistake on the same
         kind of row, which no method can see from the columns.
+    counted_noise_level_ : float
+        The same by counts of rows that confidently belong to another class, as in `estimate_noise`:
+        nearer where classes are easy to separate or people make the same mistake, too high where
+        classes overlap. Where the two differ, neither is to be trusted.
     label_quality_ : ndarray of shape (n_samples,)
         Between 0 and 1, strictly increasing in the leave-one-out margin; small for suspects.
     wrong_label_probability_ : ndarray of shape (n_samples,)
@@ -183,6 +188,7 @@ class NoiseTolerantKernelClassifier(RidgeAverageClassifier):
         },
         aspects=("kernels", "labels"),
         method="noisy",
+        optional={**BaseClassifier._declaration.optional, "counted_noise_level_": "real"},
     )
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "kernels": "no_validation",
@@ -307,6 +313,7 @@ class NoiseTolerantKernelClassifier(RidgeAverageClassifier):
         self.rates_ = correction.rates
         self.wrong_label_probability_ = correction.wrong_label_probability
         self.noise_level_ = float(self.wrong_label_probability_.mean())
+        self.counted_noise_level_ = level_of_scores(fitted.average.soft_scores, codes, "counts")
         self.label_quality_ = correction.label_quality
         scores = correction.scores
         self.loo_scores_ = scores[:, 0] if scores.shape[1] == 1 else scores

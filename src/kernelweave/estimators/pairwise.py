@@ -116,8 +116,8 @@ class PairwiseKernelLearner(PairKernel, NotebookSummary, BaseEstimator):
         The equal weight that ``shrink`` shrinks to; otherwise 0.
     threshold_ : float
         Score from which `predict_pairs` returns "same": where less than a quarter of the given
-        pairs are of one kind, the score at which the model, corrected for wrong labels, finds both
-        equally likely; otherwise that of the best balanced accuracy on the training pairs.
+        pairs are of one kind, the score at which both are equally likely, from a curve that
+        allows for wrong labels; otherwise that of the best balanced accuracy on the training pairs.
     rates_ : Rates or None
         The rates that were used.
     statistic_ : Statistic or None

@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+import scipy
+from scipy.special import expit, xlogy
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import roc_auc_score
 from sklearn.utils import check_random_state
@@ -44,6 +46,7 @@ from kernelweave.pairs.solver import PairProblem, PairResult, solve_pairs
 
 from .duplicates import spread_rows
 
+_BINS = 500  # of scores, for a curve with four parameters
 _UNBALANCED = 0.25  # share of one kind of pairs below which a bias is needed
 _LEAST_COMPARED, _MOST_COMPARED = 200, 100  # pairs and kernels of the comparison with equal weights
 _IMPOSSIBLE = 0.1  # share of impossible means above which a warning names remedies
@@ -124,8 +127,9 @@ class LKCnpc:
             result.weights,
             result.bias,
             0.0,
-            # The corrected model finds both kinds equally likely where w.k + bias is zero.
-            -result.bias if intercept and unbalanced else best_threshold(scores, labels),
+            even_threshold(scores, labels)
+            if intercept and unbalanced
+            else best_threshold(scores, labels),
             result.objective,
             result.n_iter,
             result.converged,
@@ -356,3 +360,37 @@ def best_threshold(scores: Floats, labels: Floats) -> float:
     best = places[int(np.argmax(gain[places]))]
     below = ordered[best + 1] if best + 1 < len(ordered) else ordered[best] - 1.0
     return float(0.5 * (ordered[best] + below))
+
+
+def even_threshold(scores: Floats, labels: Floats) -> float:
+    """Return the score at which a pair is as likely to be same as different.
+
+    Some labels are wrong: the probability of the label "same" rises with the score s from that of a
+    different pair to that of a same one, ``low + (high - low) / (1 + exp(-slope (s - t)))``, and
+    true labels are equally likely at t, half way. The curve is fitted by maximum likelihood.
+    """
+    up = labels > 0
+    spread = float(scores.std())
+    if up.all() or not up.any() or not spread:
+        return best_threshold(scores, labels)
+    z = (scores - scores.mean()) / spread
+    # Pairs of about the same score count together: work does not grow with their number.
+    parts = np.array_split(np.argsort(z, kind="stable"), min(len(z), _BINS))
+    at = np.array([z[part].mean() for part in parts])
+    size, same = (np.array([x[part].sum() for part in parts]) for x in (np.ones(len(z)), 1.0 * up))
+
+    def loss(parameters: Floats) -> float:
+        low, share, slope, place = parameters
+        start = expit(low)
+        rise = (1.0 - start) * expit(share) * expit(np.exp(slope) * (at - place))
+        p = np.clip(start + rise, 1e-12, 1.0 - 1e-12)
+        return -float(xlogy(same, p).sum() + xlogy(size - same, 1.0 - p).sum()) / len(z)
+
+    bounds = [(-12.0, 12.0), (-12.0, 12.0), (np.log(0.1), np.log(100.0)), (z.min(), z.max())]
+    found = [
+        scipy.optimize.minimize(loss, [-2.0, 1.0, slope, place], method="L-BFGS-B", bounds=bounds)
+        for slope in (0.0, 1.5)
+        for place in np.quantile(z, [0.1, 0.2, 0.5, 0.8, 0.9])
+    ]
+    best = min(found, key=lambda one: float(one.fun))
+    return float(scores.mean() + spread * best.x[3])

@@ -170,10 +170,14 @@ def estimate_noise(
     """
     scores, codes, classes = _score(X, y, kernels, method, n_bootstrap, confidence, n_jobs)
     level, drawn = _resample(
-        lambda s, c: np.array(_level(s, c, method)), scores, codes, n_bootstrap, random_state
+        lambda s, c: np.array(level_of_scores(s, c, method)),
+        scores,
+        codes,
+        n_bootstrap,
+        random_state,
     )
     low, high = np.quantile(drawn, _ends(confidence))
-    others = {name: _level(scores, codes, name) for name in _METHODS if name != method}
+    others = {name: level_of_scores(scores, codes, name) for name in _METHODS if name != method}
     rates = _rates(scores, codes, method)[0]
     return NoiseEstimate(
         float(level), (float(low), float(high)), float(confidence), method, others, rates, classes
@@ -288,7 +292,8 @@ def _resample(
     return estimate(scores, codes), np.array(drawn)
 
 
-def _level(scores: Floats, codes: Indices, method: str) -> float:
+def level_of_scores(scores: Floats, codes: Indices, method: str) -> float:
+    """Return the share of wrong labels from leave-one-out scores of power one."""
     rates, shares = _rates(scores, codes, method)
     return float(np.clip(shares @ (1.0 - rates.diagonal()), 0.0, _MOST))
 

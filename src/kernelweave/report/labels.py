@@ -79,6 +79,8 @@ def _facts(model: Any) -> list[tuple[str, str]]:
         "Share of wrong labels, as given" if _is_given(model) else "Estimated share of wrong labels"
     )
     lines = [(title, percent(model.noise_level_))]
+    if hasattr(model, "counted_noise_level_"):
+        lines.append(("The same by counts of confident rows", percent(model.counted_noise_level_)))
     titles = {"cap_": "Share of the rows that counts", "gamma_": "Gamma (1: the cap has no effect)"}
     for name, words in titles.items():
         if name in model._declaration.saved:

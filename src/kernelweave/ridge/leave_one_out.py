@@ -35,7 +35,7 @@ from .spectrum import (
     varied_kernels,
 )
 
-_LEVERAGE_GAP = 1e-10  # a row may determine its own fitted value up to this
+LEVERAGE_GAP = 1e-10  # a row may determine its own fitted value up to this
 
 
 def default_ridges(n_samples: int) -> Floats:
@@ -85,7 +85,7 @@ def left_out(
     fitted = T @ columns.reshape(T.shape[1], -1)
     out = means + fitted.reshape(len(T), len(factors), -1).transpose(1, 0, 2)
     out -= leverages * Y
-    out /= np.maximum(1.0 - leverages, _LEVERAGE_GAP)
+    out /= np.maximum(1.0 - leverages, LEVERAGE_GAP)
     return np.asarray(out)
 
 
@@ -142,7 +142,7 @@ class HeldSpectra:
             U, n = spectrum.vectors, len(spectrum.vectors)
             shrink = spectrum.values * inverse(spectrum.values, ridges, power)
             leverages = 1.0 / n + (U * U) @ shrink.T
-            factors = row / np.maximum(1.0 - leverages, _LEVERAGE_GAP)  # (n, n_ridges)
+            factors = row / np.maximum(1.0 - leverages, LEVERAGE_GAP)  # (n, n_ridges)
             part = (U * (factors @ shrink)) @ U.T
             part += factors.sum(axis=1, keepdims=True) / n
             total = part if total is None else np.add(total, part, out=total)

@@ -24,6 +24,7 @@ from kernelweave.errors import ConstantKernelsError
 from kernelweave.kernels import Kernel, Scaled, Sum
 
 from .leave_one_out import (
+    LEVERAGE_GAP,
     RidgeAverage,
     averaging_weights,
     default_ridges,
@@ -35,6 +36,8 @@ from .moments import EigenFeatures, Moments, measure, pieces
 from .spectrum import DENSE_ROWS, Directions, distinct_kernels
 
 _COPY_ROWS = 500  # rows on which kernels are compared to find copies
+_HELD = 0.5  # share of the memory for the features of a map that is used many times
+_NEGLIGIBLE = 1e-18  # weight of a model, of all that sum to one, that is below rounding
 _COPY = 1e-5  # relative difference of the quadratic forms over all rows of copies
 
 
@@ -48,6 +51,7 @@ class NystroemSpectra:
     targets: Floats  # (n_samples, n_outputs): centred targets
     # (rank, n_outputs): ``T' targets`` of each kernel, which saves a pass where it is asked for.
     along: tuple[Floats, ...]
+    memory: float = np.inf  # bytes for what is held
 
     def coordinates(self, V: Floats) -> list[Floats]:
         return [
@@ -66,8 +70,34 @@ class NystroemSpectra:
         return self.source.collect(_average_values, Y, (models, ((power, weights),)))
 
     def loo_map(self, weights: Floats, ridges: Floats, power: int) -> Callable[[Floats], Floats]:
-        """Make two passes over the rows for each use."""
-        return lambda Y: self.loo(Y, weights, ridges, power)
+        """Hold the features where memory allows; else make two passes over the rows for a use."""
+        weights = np.where(weights > _NEGLIGIBLE, weights, 0.0)
+        used = np.flatnonzero(weights.any(axis=1)).tolist()
+        size = sum(len(self.items[k].values) for k in used)
+        if 8.0 * size * len(self.targets) > _HELD * self.memory:
+            return lambda Y: self.loo(Y, weights, ridges, power)
+        items = tuple(self.items[k] if k in used else None for k in range(len(self.items)))
+        T = self.source.collect(_features, self.targets, items)
+        n, parts, first = len(T), [], 0
+        for k in used:
+            rank, which = len(self.items[k].values), np.flatnonzero(weights[k])
+            own, first = T[:, first : first + rank], first + rank
+            factors = inverse(self.items[k].values, ridges[which], power)
+            leverages = 1.0 / n + (own * own) @ factors.T
+            shares = weights[k, which] / np.maximum(1.0 - leverages, LEVERAGE_GAP)
+            parts.append((own, factors, shares, (shares * leverages).sum(axis=1)[:, None]))
+
+        def averaged(Y: Floats) -> Floats:
+            means = Y.mean(axis=0)
+            out = np.zeros_like(Y)
+            for own, factors, shares, kept in parts:
+                along = own.T @ (Y - means)
+                for factor, share in zip(factors, shares.T, strict=True):
+                    out += share[:, None] * (means + own @ (factor[:, None] * along))
+                out -= kept * Y
+            return out
+
+        return averaged
 
 
 @dataclass(frozen=True)
@@ -158,6 +188,7 @@ def average_ridges_nystroem(
         tuple(one.directions() for one in items),
         Y - means,
         along,
+        memory,
     )
     models = Models(items, along, means, ridges, n)
     powers = (power,) if power == 1 else (power, 1)
@@ -221,6 +252,20 @@ def _sum_targets(
             total += item.rows(part).T @ V[rows]
         out.append(total)
     return tuple(out)
+
+
+def _features(
+    views: Views, Y: Floats, first_row: int, items: tuple[EigenFeatures | None, ...]
+) -> Floats:
+    """Return the features of some kernels side by side."""
+    out = []
+    for k, item in enumerate(items):
+        if item is not None:
+            own = np.empty((len(Y), len(item.values)))
+            for rows, part in pieces(views, k, item.item.size):
+                own[rows] = item.rows(part)
+            out.append(own)
+    return np.concatenate(out, axis=1)
 
 
 def _square_errors(views: Views, Y: Floats, first_row: int, known: Any) -> tuple[Floats]:
