@@ -30,6 +30,7 @@ from kernelweave.noise.decisions import find_known
 
 from .classifier import BaseClassifier
 from .fit import quiet_overflow
+from .given_kernels import CONSTRAINTS
 from .ridge_average import AVERAGE, RidgeAverageClassifier
 from .shared_docs import CLASSES, WEIGHTS, shared_attributes
 from .targets import finite_floats, refuse_one_class, require_target
@@ -178,8 +179,7 @@ class AnnotatorKernelClassifier(RidgeAverageClassifier):
     )
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
-        "kernels": "no_validation",
-        "missing": BaseClassifier._parameter_constraints["missing"],
+        **CONSTRAINTS,
         "kappa": [Interval(Real, 0, None, closed="left")],
         "class_prior": [StrOptions({"equal"}), "array-like", None],
         "ridges": ["array-like", None],

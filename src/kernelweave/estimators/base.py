@@ -24,9 +24,8 @@ from kernelweave.banks.nystroem.landmarks import LandmarkFunction
 from kernelweave.banks.protocol import Bank, Predictor
 from kernelweave.errors import numbering, warn
 from kernelweave.inner import MAX_FREE
-from kernelweave.kernels import Kernel, expand_kernels, mixed_ladder
-from kernelweave.kernels.base import MISSING
-from kernelweave.kernels.given import encodes_gaps, takes_sparse, with_missing, with_targets
+from kernelweave.kernels import Kernel, expand_kernels
+from kernelweave.kernels.given import with_targets
 from kernelweave.kernels.vector import centre_linear
 from kernelweave.losses import Loss
 from kernelweave.losses.base import InnerSolver
@@ -35,6 +34,7 @@ from kernelweave.weights import LpBall, Simplex, Uniform, WeightSet
 
 from .duplicates import MergedRows, spread_rows
 from .fit import FitMixin, RefinableBank
+from .given_kernels import CONSTRAINTS, GivenKernels
 from .out_of_fold import SAVED, HeldProblem, HeldSolution, LeftOut, OutOfFold
 from .targets import Targets
 from .terms import FunctionTerms, KernelTerm, KernelTerms
@@ -47,11 +47,9 @@ BlockFunction = Callable[..., Floats]  # of two sets of rows, and of what to mul
 _BLOCK_BYTES = 1.6e7  # of the kernel blocks of prediction, one per thread
 
 
-class BaseMKL(OutOfFold, FitMixin, NotebookSummary, BaseEstimator):
+class BaseMKL(GivenKernels, OutOfFold, FitMixin, NotebookSummary, BaseEstimator):
     """Base of the estimators that learn one weight per kernel."""
 
-    kernels: Any
-    missing: str | None = None
     norm: Any
     normalize: str | None
     fit_intercept: bool
@@ -86,8 +84,7 @@ class BaseMKL(OutOfFold, FitMixin, NotebookSummary, BaseEstimator):
         aspects=("kernels",),
     )
     _parameter_constraints: ClassVar[dict[str, Any]] = {
-        "kernels": "no_validation",  # kernels check themselves, with the name of the wrong item
-        "missing": [StrOptions({*MISSING, "complete"}), None],
+        **CONSTRAINTS,
         "norm": [Interval(Real, 1, None, closed="left"), StrOptions({"uniform"})],
         "normalize": [StrOptions(set(NORMALIZATIONS)), None],
         "C": [Interval(Real, 0, None, closed="neither")],
@@ -164,14 +161,6 @@ class BaseMKL(OutOfFold, FitMixin, NotebookSummary, BaseEstimator):
     def _n_solved(self, n: int) -> int:
         """Return the number of rows of the largest linear system in dual coefficients."""
         return min(n, MAX_FREE)
-
-    def _default_kernels(self) -> Any:
-        return mixed_ladder()
-
-    def _given_kernels(self) -> Any:
-        """Return the kernels as given, or the default ones, with the rule for missing values."""
-        kernels = self._default_kernels() if self.kernels is None else self.kernels
-        return with_missing(kernels, self.missing)
 
     def _expand_kernels(
         self,
@@ -399,20 +388,6 @@ class BaseMKL(OutOfFold, FitMixin, NotebookSummary, BaseEstimator):
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "dual_coef_")
-
-    def _takes_gaps(self) -> bool:
-        if self.missing is None:
-            return encodes_gaps(self._given_kernels())
-        return self.missing != "refuse"
-
-    def _takes_sparse(self) -> bool:
-        return takes_sparse(self._given_kernels())
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = self._takes_sparse()
-        tags.input_tags.allow_nan = self._takes_gaps()  # else each kernel refuses them
-        return tags
 
 
 def in_use(weights: Floats) -> Indices:

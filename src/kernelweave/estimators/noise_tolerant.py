@@ -32,6 +32,7 @@ from kernelweave.ridge import RidgeAverage
 
 from .classifier import BaseClassifier
 from .fit import quiet_overflow
+from .given_kernels import CONSTRAINTS
 from .ridge_average import AVERAGE, FittedAverage, RidgeAverageClassifier
 from .shared_docs import CLASSES, WEIGHTS, shared_attributes
 from .targets import encode_labels, read_rates, refuse_one_class, require_target
@@ -191,8 +192,7 @@ class NoiseTolerantKernelClassifier(RidgeAverageClassifier):
         optional={**BaseClassifier._declaration.optional, "counted_noise_level_": "real"},
     )
     _parameter_constraints: ClassVar[dict[str, Any]] = {
-        "kernels": "no_validation",
-        "missing": BaseClassifier._parameter_constraints["missing"],
+        **CONSTRAINTS,
         "mode": [StrOptions({"auto", "class", "symmetric"})],
         "rates": ["array-like", None],
         "class_prior": [Interval(Real, 0, 1, closed="neither"), None],

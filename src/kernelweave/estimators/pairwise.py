@@ -21,13 +21,12 @@ from kernelweave._validation import (
     fit_context,
 )
 from kernelweave.errors import InputError
-from kernelweave.kernels.base import MISSING
-from kernelweave.kernels.given import encodes_gaps, takes_sparse, with_missing
 from kernelweave.pairs import Rates, Statistic, check_pairs
 from kernelweave.pairs.shapes import SHAPES
 from kernelweave.pairs.shrink import Assessment, Setting
 
 from .fit import quiet_overflow
+from .given_kernels import CONSTRAINTS, GivenKernels
 from .pairwise_kernel import PairKernel
 from .pairwise_methods import METHODS
 from .shared_docs import shared_attributes
@@ -40,7 +39,7 @@ _OPTION = [Interval(Real, 0, None, closed="left"), StrOptions({"select"})]
 
 @shared_attributes()
 @dataclass(eq=False, repr=False)
-class PairwiseKernelLearner(PairKernel, NotebookSummary, BaseEstimator):
+class PairwiseKernelLearner(GivenKernels, PairKernel, NotebookSummary, BaseEstimator):
     """Learn weights of kernels from pairs labelled "same" or "different", some of them wrongly.
 
     With ``method="lkcnpc"`` a logistic model of the pairs is fitted, ::
@@ -197,8 +196,7 @@ class PairwiseKernelLearner(PairKernel, NotebookSummary, BaseEstimator):
         method="pairs",
     )
     _parameter_constraints: ClassVar[dict[str, Any]] = {
-        "kernels": "no_validation",
-        "missing": [StrOptions({*MISSING, "complete"}), None],
+        **CONSTRAINTS,
         "method": [StrOptions({"lkcnpc", "shrink"})],
         "reliability": "no_validation",  # checked with the sentence it deserves
         "prior": [Real, None],
@@ -262,13 +260,11 @@ class PairwiseKernelLearner(PairKernel, NotebookSummary, BaseEstimator):
         self.__dict__.update({f"{name}_": value for name, value in vars(model).items()})
         return self
 
-    def _given_kernels(self) -> Any:
-        """Return the kernels as given, with the rule for missing values."""
-        if self.kernels is None and self.missing not in (None, "refuse"):
-            raise InputError(
-                f"missing: {self.missing!r} is a rule of kernels, but kernels is None; pass some."
-            )
-        return with_missing(self.kernels, self.missing)
+    def _default_kernels(self) -> None:
+        return None  # columns are compared one by one
+
+    def _takes_gaps(self) -> bool:
+        return self.kernels is not None and super()._takes_gaps()
 
     def score(self, X: Any, y: Any = None, *, pairs: Any = None, labels: Any = None) -> float:
         """Return the area under the ROC curve of the pair scores.
@@ -314,8 +310,5 @@ class PairwiseKernelLearner(PairKernel, NotebookSummary, BaseEstimator):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        kernels = with_missing(self.kernels, self.missing)
-        tags.input_tags.sparse = takes_sparse(kernels)
-        tags.input_tags.allow_nan = self.missing != "refuse" and encodes_gaps(kernels or ())
         tags.target_tags.required = False
         return tags

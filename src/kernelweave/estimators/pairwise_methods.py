@@ -93,6 +93,11 @@ class LKCnpc:
         options = self.options
         rows, pairs, index = paired_rows(X, pairs, options.memory_limit)
         given = options._given_kernels()
+        if given is None and options.missing not in (None, "refuse"):
+            raise InputError(
+                f"missing: {options.missing!r} is a rule of kernels, but kernels is None; pass "
+                "some."
+            )
         kernels = None if given is None else self._expand_kernels(given, X, rows, index)
         with numbering(index):
             if kernels is None:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, ClassVar
 
 from kernelweave._types import Floats
 
@@ -13,8 +12,9 @@ from .base import Kernel, KernelFamily, Rows, is_sparse
 from .discrete import Overlap
 from .expression import Product
 from .gaussian import RBF, Additive
+from .ladders import ColumnFamily
 from .spread import column_deviations, typical_distance
-from .table import Columns, describe_columns, normal_columns, read_table
+from .table import Columns, normal_columns, read_table
 from .vector import Linear
 
 # In units of the typical distance; with steps of sqrt(2) a Gaussian is the square of the next.
@@ -25,30 +25,13 @@ _POWERS = (1, 2, 4, 8)
 
 
 @dataclass(frozen=True)
-class CompleteLadder(KernelFamily):
+class CompleteLadder(ColumnFamily):
     """What `complete_ladder` returns."""
+
+    label: ClassVar[str] = "complete_ladder"
 
     columns: Columns
     missing: str = "refuse"
-
-    @property
-    def encodes_gaps(self) -> bool:
-        return self.missing != "refuse"
-
-    @property
-    def takes_sparse(self) -> bool:
-        return self.missing in ("refuse", "off")
-
-    def with_missing(self, rule: str) -> Self:
-        """Return this family with a rule for missing values, unless it has one already."""
-        return self if self.encodes_gaps else dataclasses.replace(self, missing=rule)
-
-    def __str__(self) -> str:
-        return "complete_ladder" + describe_columns(self.columns)
-
-    def on(self, columns: Columns) -> Self:
-        """Return this family on other columns."""
-        return dataclasses.replace(self, columns=normal_columns(columns, str(self)))
 
     def expand(self, X: Any, sample_weight: Floats | None = None) -> list[Kernel]:
         """Write out the kernels for ``X``."""

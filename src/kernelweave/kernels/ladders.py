@@ -27,14 +27,11 @@ _VIEW_RULES = ("refuse", "off", "complete", "fill", "expected")
 KernelsLike: TypeAlias = Kernel | KernelFamily | Sequence[Kernel | KernelFamily] | None
 
 
-@dataclass(frozen=True)
-class Ladder(KernelFamily):
-    """Base of the families that repeat some kernels, on all chosen columns or on each alone."""
+class ColumnFamily(KernelFamily):
+    """Base of the families on chosen columns, with a rule for missing values."""
 
     label: ClassVar[str]
-
     columns: Columns
-    per_feature: bool
     missing: str
 
     def __str__(self) -> str:
@@ -50,11 +47,23 @@ class Ladder(KernelFamily):
 
     def with_missing(self, rule: str) -> Self:
         """Return this family with a rule for missing values, unless it has one already."""
-        return self if self.encodes_gaps else dataclasses.replace(self, missing=rule)
+        return self if self.encodes_gaps else self._changed(missing=rule)
 
     def on(self, columns: Columns) -> Self:
         """Return this family on other columns."""
-        return dataclasses.replace(self, columns=normal_columns(columns, str(self)))
+        return self._changed(columns=normal_columns(columns, str(self)))
+
+    def _changed(self, **changes: Any) -> Self:
+        return dataclasses.replace(self, **changes)
+
+
+@dataclass(frozen=True)
+class Ladder(ColumnFamily):
+    """Base of the families that repeat some kernels, on all chosen columns or on each alone."""
+
+    columns: Columns
+    per_feature: bool
+    missing: str
 
     def expand(self, X: Any, sample_weight: Floats | None = None) -> list[Kernel]:
         """Write out the kernels for ``X``, column by column where there is one per feature."""
