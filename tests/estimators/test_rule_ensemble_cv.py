@@ -75,7 +75,8 @@ def test_C_and_the_number_of_rules_are_chosen_on_one_path():
 
 
 @pytest.mark.parametrize(
-    ("selection", "best"), [("best", 2), (0, 2), (0.5, 2), (1, 1), ("one_standard_error", 1), (40, 0)]
+    ("selection", "best"),
+    [("best", 2), (0, 2), (0.5, 2), (1, 1), ("one_standard_error", 1), (40, 0)],
 )
 def test_fewest_rules_within_standard_errors(selection, best):
     model = RuleEnsembleClassifierCV(selection=selection)
