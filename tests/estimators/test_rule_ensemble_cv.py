@@ -74,14 +74,17 @@ def test_C_and_the_number_of_rules_are_chosen_on_one_path():
     assert final.fit(TRAIN, SCORE).rules_ == model.rules_
 
 
-@pytest.mark.parametrize("selection", ["best", "one_standard_error"])
-def test_fewest_rules_within_a_standard_error(selection):
+@pytest.mark.parametrize(
+    ("selection", "best"),
+    [("best", 2), (0, 2), (0.5, 2), (1, 1), ("one_standard_error", 1), (40, 0)],
+)
+def test_fewest_rules_within_standard_errors(selection, best):
     model = RuleEnsembleClassifierCV(selection=selection)
     scores = np.array([[0.70, 0.60, 0.80], [0.78, 0.70, 0.88], [0.80, 0.69, 0.90]])
-    sizes = np.array([[1, 1, 1], [5, 5, 5], [20, 20, 20]])
-    assert model._best(scores, sizes) == (2 if selection == "best" else 1)
+    sizes = np.array([[1, 1, 1], [5, 5, 5], [20, 20, 20]])  # 1 and 30 standard errors are lost
+    assert model._best(scores, sizes) == best
     # The same means, but the difference is the same on every fold: it is no chance.
-    sure = np.array([[0.70, 0.60, 0.80], [0.79, 0.68, 0.89], [0.80, 0.69, 0.90]])
+    sure = np.array([[0.70, 0.59, 0.80], [0.79, 0.68, 0.89], [0.80, 0.69, 0.90]])
     assert model._best(sure, sizes) == 2
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from itertools import combinations
-from numbers import Integral
+from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -13,7 +13,7 @@ from sklearn.base import clone, is_classifier
 
 from kernelweave._dask import fetch
 from kernelweave._types import Floats
-from kernelweave._validation import StrOptions, fit_context, is_frame, pick_rows
+from kernelweave._validation import Interval, StrOptions, fit_context, is_frame, pick_rows
 from kernelweave.banks.nystroem.build import even_rows
 from kernelweave.rules import Rule, cover_rules
 from kernelweave.rules.table import read_table
@@ -24,7 +24,12 @@ from .rule_regressor import RuleEnsembleRegressor
 from .rule_selection import default_score, dice_index
 from .shared_docs import CHOSEN, FOLDS, shared_attributes
 
-_SELECTION = {"selection": [StrOptions({"one_standard_error", "best"})]}
+_SELECTION = {
+    "selection": [
+        StrOptions({"one_standard_error", "best"}),
+        Interval(Real, 0, None, closed="left"),
+    ]
+}
 _COMPARED_ROWS = 2000  # on which rules of different folds are compared
 _TOO_MANY = 2  # times `max_rules`: a path ends where a fold has more rules
 
@@ -43,9 +48,10 @@ class _RulePathCV(PathCV):
         than two times `max_rules` rules.
     cv : int, splitter or iterable, default=5
         How to split; an integer gives stratified folds for classes.
-    selection : {"one_standard_error", "best"}, default="one_standard_error"
+    selection : {"one_standard_error", "best"} or float, default="one_standard_error"
         Take the fewest rules whose score is not worse than the best by more than the standard error
-        of the difference over the folds, or the best score.
+        of the difference over the folds, or the best score. A number is that of standard errors;
+        0.5 takes a few more rules where a small set is not surely as good.
     n_cuts : int, default=8
         Most cuts for a column of numbers.
     max_length : int or None, default=3
@@ -68,7 +74,7 @@ class _RulePathCV(PathCV):
     _: KW_ONLY
     Cs: int | Sequence[float] = 9
     cv: Any = 5
-    selection: str = "one_standard_error"
+    selection: str | float = "one_standard_error"
     n_cuts: int = 8
     max_length: int | None = 3
     max_rules: int | None = 30
@@ -153,7 +159,7 @@ class _RulePathCV(PathCV):
         self.fold_similarity_ = float(np.mean(pairs)) if pairs else np.nan
 
     def _best(self, scores: Floats, sizes: Floats) -> int:
-        """Return the fewest rules that are not worse than the best by a standard error.
+        """Return the fewest rules that are not worse than the best by some standard errors.
 
         The standard error is that of the difference over the folds, since folds differ more from
         each other than candidates on one fold.
@@ -164,7 +170,8 @@ class _RulePathCV(PathCV):
             return best
         lost = scores[best] - scores
         error = lost.std(axis=1, ddof=1) / np.sqrt(scores.shape[1])
-        good = np.flatnonzero(lost.mean(axis=1) <= error)
+        n_errors = 1.0 if self.selection == "one_standard_error" else float(self.selection)
+        good = np.flatnonzero(lost.mean(axis=1) <= n_errors * error)
         rules = sizes.mean(axis=1)
         return int(min(good, key=lambda k: (rules[k], -means[k])))
 
