@@ -147,15 +147,16 @@ def _read_triples(frame: pd.DataFrame, triples: pd.DataFrame) -> tuple[Answers, 
             raise DataError(f"--answers: no row of the table has {lost[0]!r} in {key!r}.")
         numbers = np.array([place[one] for one in rows.astype(str)], dtype=np.intp)
     else:
-        try:
-            numbers = rows.to_numpy(dtype=float).astype(np.intp)
-        except (TypeError, ValueError):
-            numbers = np.array([-1])
-        if len(numbers) != len(rows) or (numbers < 0).any() or numbers.max() >= len(frame):
+        pandas = import_pandas()
+        given = pandas.to_numeric(rows, errors="coerce").to_numpy(dtype=np.float64)
+        wrong = np.flatnonzero(~((given >= 0) & (given < len(frame)) & (given % 1 == 0)))
+        if len(wrong):
             raise DataError(
                 f"--answers: the first column, {key!r}, must hold row numbers from 0 to "
-                f"{len(frame) - 1}, or have the name of a column of the table."
+                f"{len(frame) - 1}, or have the name of a column of the table, got "
+                f"{rows.iloc[wrong[0]]} in line {wrong[0] + 2}."
             )
+        numbers = given.astype(np.intp)
     who, said = triples.iloc[:, 1], triples.iloc[:, 2]
     if said.dtype.kind not in "biuf":
         said = said.astype(object).where(said.isna(), said.astype(str))
