@@ -183,9 +183,10 @@ def _all_grams(kernels: Sequence[Kernel], X: Any, normalize: str | None) -> bool
 
 
 def begin(
-    kernels: Sequence[Kernel], source: RowSource, tol: float, most: int = _MOST_LANDMARKS
+    kernels: Sequence[Kernel], source: RowSource, tol: float, most: int | None = None
 ) -> tuple[list[Indices], list[Landmarks]]:
     """Return a sample of the rows for every kernel, and at most so many landmarks found in it."""
+    most = most or _MOST_LANDMARKS
     n_rows = max(_SAMPLE, _SAMPLE // _MOST_LANDMARKS * most)
     samples = [even_rows(source.n_samples, n_rows)] * len(kernels)
     which = range(len(kernels))
@@ -239,8 +240,8 @@ def settle(
     return landmarks, computed, measured
 
 
-def _options(tol: float, most: int = _MOST_LANDMARKS) -> dict[str, Any]:
-    return {"tol": 1e-4 * tol, "max_rank": most}
+def _options(tol: float, most: int | None = None) -> dict[str, Any]:
+    return {"tol": 1e-4 * tol, "max_rank": most or _MOST_LANDMARKS}
 
 
 def _find(
