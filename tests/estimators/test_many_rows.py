@@ -157,7 +157,9 @@ def test_a_path_is_refined_as_a_fit_is(many, monkeypatch, norm):
     """Landmarks that leave out too much are looked for again, once for the whole path."""
     X, y, _ = table()
     many(MKLClassifier(KERNELS), X, y)
-    monkeypatch.setattr(large, "_options", lambda tol: {"tol": 10 * tol, "max_rank": 500})
+    monkeypatch.setattr(
+        large, "_options", lambda tol, most=500: {"tol": 10 * tol, "max_rank": most}
+    )
     made = []
     monkeypatch.setattr(
         MKLClassifier,
