@@ -1,11 +1,13 @@
 """Methods and the estimators that they offer."""
 
+import numpy as np
+import pandas as pd
 import pytest
 
 from kernelweave import estimators
 from kernelweave.errors import InputError
-from kernelweave.tables import METHODS, make_problem
-from kernelweave.tables.methods import check_sources, choose_method, make_preparer
+from kernelweave.tables import METHODS, Settings, make_problem
+from kernelweave.tables.methods import check_sources, choose_method, make_model, make_preparer
 from source_table import SOURCES, source_table
 
 
@@ -38,3 +40,19 @@ def test_preparers_keep_gaps_of_sources_and_refuse_where_asked():
         preparer = make_preparer(problem, form).fit(problem.X)
         with pytest.raises(InputError, match=r"Values are missing .* in 'scan_0'"):
             preparer.transform(frame)
+
+
+def test_rules_choose_on_folds_of_whole_groups():
+    table = pd.DataFrame({"x": np.arange(60) % 7, "who": np.arange(60) // 6})
+    problem = make_problem(table.assign(y=np.arange(60) % 2), "y", groups="who")
+    folds = make_model(problem, "rules", Settings())[-1].cv
+    assert len(folds) == 5
+    for train, test in folds:
+        assert not set(table["who"][train]) & set(table["who"][test])
+    assert make_model(make_problem(table, "x"), "rules", Settings())[-1].cv == 5
+
+
+def test_rules_need_two_rows_of_a_class():
+    table = pd.DataFrame({"x": np.arange(40) % 7, "y": np.arange(40) == 3})
+    with pytest.raises(InputError, match="the class 'True' has one row only"):
+        make_model(make_problem(table, "y"), "rules", Settings())

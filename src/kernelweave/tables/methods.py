@@ -62,8 +62,18 @@ def _pairs(problem: Problem, settings: Settings) -> dict[str, Any]:
 
 
 def _rules(problem: Problem, settings: Settings) -> dict[str, Any]:
-    most = len(problem.y) if problem.regression else int(problem.y.value_counts().max())
-    return {"cv": max(2, min(5, most))}
+    counts = None if problem.regression else problem.y.value_counts()
+    if counts is not None and len(counts) == 2 and counts.min() == 1:
+        raise InputError(
+            f"method rules: the class {str(counts.index[-1])!r} has one row only, so that no row of "
+            "it can be left out to choose the number of rules; use another method."
+        )
+    n_folds = max(2, min(5, len(problem.y) if counts is None else int(counts.max())))
+    if problem.groups is None:
+        return {"cv": n_folds}
+    from .planning import make_folds  # which knows the candidates made of these methods
+
+    return {"cv": make_folds(problem, n_folds, settings.seed)}
 
 
 @dataclass(frozen=True)
