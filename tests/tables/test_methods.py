@@ -43,7 +43,8 @@ def test_preparers_keep_gaps_of_sources_and_refuse_where_asked():
 
 
 def test_rules_choose_on_folds_of_whole_groups():
-    table = pd.DataFrame({"x": np.arange(60) % 7, "who": np.arange(60) // 6})
+    x = np.random.default_rng(0).normal(size=60)
+    table = pd.DataFrame({"x": x, "who": np.arange(60) // 6})
     problem = make_problem(table.assign(y=np.arange(60) % 2), "y", groups="who")
     folds = make_model(problem, "rules", Settings())[-1].cv
     assert len(folds) == 5

@@ -65,8 +65,8 @@ def _rules(problem: Problem, settings: Settings) -> dict[str, Any]:
     counts = None if problem.regression else problem.y.value_counts()
     if counts is not None and len(counts) == 2 and counts.min() == 1:
         raise InputError(
-            f"method rules: the class {str(counts.index[-1])!r} has one row only, so that no row of "
-            "it can be left out to choose the number of rules; use another method."
+            f"method rules: the class {str(counts.index[-1])!r} has one row only, which cannot be "
+            "left out to choose the number of rules; use another method."
         )
     n_folds = max(2, min(5, len(problem.y) if counts is None else int(counts.max())))
     if problem.groups is None:
