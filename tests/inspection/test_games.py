@@ -32,6 +32,7 @@ from kernelweave import (
     complete_ladder,
     rbf_ladder,
 )
+from kernelweave.banks.nystroem import build
 from kernelweave.inspection import explain
 from kernelweave.kernels import Constant, Cosine, FromCallable, group
 from quick import every
@@ -71,7 +72,8 @@ def row_numbers():
     return MKLRegressor(kernels, norm=2.0, C=10).fit(X, y), X
 
 
-def landmarks():
+def landmarks(monkeypatch):
+    monkeypatch.setattr(build, "MANY_ROWS", 50)
     X, y = numbers()
     options = {"loss": "square", "norm": 2.0, "C": 10, "n_landmarks": 40}
     with warnings.catch_warnings():
@@ -256,8 +258,8 @@ def test_an_opaque_kernel_times_many_columns():
     assert np.abs(e.interaction_values[0][off] - pairs[off] / 2).max() <= 1e-12
 
 
-def test_landmarks():
-    model, X = landmarks()
+def test_landmarks(monkeypatch):
+    model, X = landmarks(monkeypatch)
     function, rows, background = outputs(model), X[:3], X[10:17]
     e = explain(model, rows, background)
     size = sum(np.abs(term.coef).sum() for term in model._terms().terms)

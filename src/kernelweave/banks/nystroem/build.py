@@ -65,7 +65,7 @@ def make_feature_bank(
     With ``passes``, there must be memory for passes over the rows by other landmarks, too. Returns
     None where Gram matrices are better: for few rows, and for kernels of high rank while their
     matrices fit in memory, or if they may be computed ``on_demand``. With ``n_landmarks``, kernels
-    of high rank are approximated by that many landmarks each, however few rows there are.
+    of high rank are approximated by that many landmarks each, from `MANY_ROWS` rows on.
     """
     if _all_grams(kernels, X, normalize):
         return None
