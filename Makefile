@@ -40,11 +40,9 @@ test-spark: $(VENV)/.package $(VENV)/.group-test $(VENV)/.group-spark ## Score r
 	@command -v java >/dev/null || echo "Java is not installed, so the tests are skipped; on Debian: apt-get install default-jre-headless"
 	$(VENV)/bin/python -m pytest tests/io/test_spark.py $(ARGS)
 
-# Files of earlier versions are compared with fits whose last digits depend on the linear algebra;
-# old versions use what newer versions of their own dependencies deprecate.
+# Old versions use what newer versions of their own dependencies deprecate.
 test-oldest: $(OLDEST)/.package ## Run the tests with the oldest versions of the dependencies
-	$(OLDEST)/bin/python -m pytest -n auto -m "not slow" -W default::DeprecationWarning \
-	--deselect tests/io/test_old_files.py $(ARGS)
+	$(OLDEST)/bin/python -m pytest -n auto -m "not slow" -W default::DeprecationWarning $(ARGS)
 
 coverage: $(VENV)/.package $(VENV)/.group-test ## Run all tests and measure the branches they reach
 	$(VENV)/bin/python -m pytest -n auto --cov=kernelweave --cov-branch --cov-report=term:skip-covered
