@@ -83,6 +83,8 @@ def _check_rows(instance, model, outcome):
 
 def _rounding(instance, model):
     """Return how far values may be off by the order of a sum over support rows that cancel."""
+    if hasattr(model, "members_"):  # whose log-probabilities change by no more than the values
+        return sum(_rounding(instance, member) for member in model.members_)
     if not (hasattr(model, "dual_coef_") and hasattr(model, "kernel")):
         return 0.0
     support = _pick(instance.fit["X"], model.support_)
