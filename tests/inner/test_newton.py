@@ -59,3 +59,24 @@ def test_iterations_converge_at_large_costs_too(C, monkeypatch):
     assert K.dtype == np.float32
     found = solve_inner(Logistic(), K, Y, np.full_like(Y, C), tol=1e-3)
     assert found.gap <= 1e-3 * found.primal
+
+
+@pytest.mark.parametrize("kind", LOSSES)
+@pytest.mark.parametrize("most", [None, 10])
+def test_steps_whose_iterations_overflow_are_not_taken(monkeypatch, kind, most):
+    """Factors give the steps in their place, but for more rows than these are meant for."""
+    problem = problem_for(kind, 3, n=60, m=1)
+    options = systems.IterativeOptions(least_rows=2, least_coupled=2, most_curved=np.inf)
+    monkeypatch.setattr(systems, "_ITERATIVE", options)
+    if most is not None:
+        monkeypatch.setattr(systems, "MAX_FREE", most)
+
+    def overflow(self, V):
+        return np.full(V.shape, np.inf), np.full(V.shape, np.nan)
+
+    monkeypatch.setattr(systems.IterativeSystem, "apply_and_multiply", overflow)
+    K = bank_of(problem.grams).combine(np.ones(1))
+    found = solve_inner(kind(), K, problem.Y, problem.cost, tol=1e-6)
+    assert np.isfinite([found.primal, found.dual]).all()
+    assert found.dual <= found.primal
+    assert (found.gap <= 1e-6 * found.primal) == (most is None)

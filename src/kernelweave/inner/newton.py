@@ -18,6 +18,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from kernelweave._linalg import all_finite
 from kernelweave._types import Floats, Stored
 from kernelweave.banks import KernelOperator
 from kernelweave.losses.base import Loss, Tangent
@@ -129,7 +130,8 @@ class _Newton:
             r, Kr = here.dual_coef - self.a, fitted - self.f
             system = self._system(here.weights)
             d, Kd = system.direction(r, Kr, self.a)
-            for _ in range(_OPTIONS.max_halvings):
+            usable = all_finite(d) and all_finite(Kd)
+            for _ in range(_OPTIONS.max_halvings if usable else 0):
                 a, f = self.a + d, self.f + Kd
                 there = loss.tangent(f, Y, cost, here.bias)
                 new = 0.5 * float(np.vdot(a, f)) + there.value

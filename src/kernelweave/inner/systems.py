@@ -16,7 +16,7 @@ import numpy as np
 from scipy.linalg.blas import strsm
 from scipy.linalg.lapack import dpotri, dpotrs
 
-from kernelweave._linalg import factor_upper, restore_upper
+from kernelweave._linalg import all_finite, factor_upper, restore_upper
 from kernelweave._types import Floats, Stored
 from kernelweave.banks import KernelOperator
 from kernelweave.banks.kernel_sum import gram_product
@@ -152,12 +152,17 @@ class CurvedSystem(ABC):
         return np.asarray(out - across @ (self._inverse_total(across) @ out.sum(axis=0)))
 
     def direction(self, r: Floats, Kr: Floats, a: Floats) -> tuple[Floats, Floats]:
-        """Return the Newton step from ``a`` and its product, with those of its residual ``r``."""
+        """Return the Newton step from ``a`` and its product, with those of its residual ``r``.
+
+        Where iterations overflow, it is not finite.
+        """
         sides = Kr[:, :, None]
         out, values = self.apply_and_multiply(self._and_ones(sides) if self.intercept else sides)
         d, Kd = r - out[:, :, 0], Kr - values[:, :, 0]
         if self.intercept:
             across = out[:, :, 1:]
+            if not all_finite(across):
+                return np.full_like(d, np.nan), Kd
             move = self._inverse_total(across) @ (d + a).sum(axis=0)
             d, Kd = d - across @ move, Kd - values[:, :, 1:] @ move
         return d, Kd
