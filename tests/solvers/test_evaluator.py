@@ -75,3 +75,27 @@ def test_upper_bounds_of_features_are_those_of_the_function(monkeypatch, drift):
     squared = float(np.sum(problem.bank.norms(solution.function) ** 2))
     assert evaluator.bounds.upper == pytest.approx(0.5 * squared + min(slack), rel=1e-6)
     assert evaluator.bounds.upper >= 0.5 * squared + min(slack) - 1e-3
+
+
+@pytest.mark.parametrize("weight_set", [Simplex(), LpBall(1.5), LpBall(3.0)], ids=str)
+def test_penalties_count_the_rounding_of_forms_near_zero(weight_set):
+    """At the best weights of a function, a form near zero counts by a power below one."""
+    rng, cost = np.random.default_rng(0), np.full((40, 1), 1e-3)
+    wide, largest = 1e7, 0.0  # values differ from one in their last digits only
+    for _ in range(20):
+        X = rng.normal(size=(40, 2))
+        Y = np.sign(rng.normal(size=(40, 1)))
+        bank = make_bank([RBF(1.0), RBF(wide)], X, normalize=None)
+        evaluator = make_evaluator(Problem(bank, Y, cost, Hinge(), weight_set), Bounds(1e-6))
+        dual_coef = Hinge().repair(1e-3 * rng.random((40, 1)) * Y, Y, cost)
+        weights = weight_set.start(2)
+        point = evaluator.at(weights, dual_coef)
+        evaluator.measure_rounding()
+        a = dual_coef[:, 0].astype(np.longdouble)
+        exponent = -((X[:, None] - X) ** 2).sum(axis=2).astype(np.longdouble) / 2
+        forms = a @ np.exp(exponent) @ a, a.sum() ** 2 + a @ np.expm1(exponent / wide**2) @ a
+        right = weight_set.penalty(weights * np.sqrt(np.maximum(forms, 0)))
+        stated = weight_set.penalty(weights * np.sqrt(np.maximum(point.quadratic_forms, 0)))
+        assert abs(right - stated) <= evaluator.bounds.rounding
+        largest = max(largest, abs(right - stated) / (np.finfo(float).eps * right))
+    assert largest > 1e3  # rounding must count for more than a few units in the last place

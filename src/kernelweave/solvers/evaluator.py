@@ -340,8 +340,21 @@ class ExactEvaluator(Evaluator):
         bounds, diagonal = self.bounds, self._best.diag()
         dual_coef, Y, cost = bounds.dual_coef, self.Y, self.cost
         error = loss_error(self.loss, Y, cost, diagonal, dual_coef, self._fitted, bounds.intercept)
-        bound = 0.5 * form_error(dual_coef, diagonal) + error
+        bound = max(0.5 * form_error(dual_coef, diagonal), self._penalty_error(diagonal)) + error
         return bound if bound >= 0 else np.inf  # NaN where it overflows
+
+    def _penalty_error(self, diagonal: Floats) -> float:
+        """Return how much the penalty gains when quadratic forms grow by their rounding errors.
+
+        At the best weights of a function, the penalty is a concave function of its quadratic forms:
+        an error of a form near zero counts by the power p / (p + 1), half for p = 1.
+        """
+        bounds, penalty = self.bounds, self.weight_set.penalty
+        errors = form_errors(bounds.dual_coef, self.bank.diagonal_sums, diagonal)
+        forms = np.maximum(bounds.quadratic_forms, 0.0)
+        with np.errstate(over="ignore", invalid="ignore"):
+            low, high = (penalty(bounds.weights * np.sqrt(q)) for q in (forms, forms + errors))
+        return high - low
 
     def _lower_rounding(self) -> float:
         point = self._lowest[1]
