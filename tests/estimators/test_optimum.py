@@ -21,6 +21,7 @@ from kernelweave import (
     Precomputed,
     rbf_ladder,
 )
+from kernelweave.weights import LpBall
 from oracles import OracleError, random_problem, solve_fixed, solve_mkl
 from quick import every
 
@@ -288,3 +289,21 @@ def test_kernels_that_are_nearly_alike_do_not_share_a_weight(seed):
     kernels = [rbf_ladder([0.5, 1, 2, 5, 7, 10, 12, 15, 17, 20], per_feature=True)]
     rough, exact = (MKLClassifier(kernels, tol=tol).fit(X, y) for tol in (1e-3, 1e-7))
     assert np.count_nonzero(rough.weights_) <= np.count_nonzero(exact.weights_) + 1
+
+
+@pytest.mark.parametrize("seed", [52, 108, 214])
+def test_weights_are_the_best_of_their_function_where_the_start_meets_the_tolerance(seed):
+    rng = np.random.default_rng(seed)
+    n, norm, C = int(rng.integers(4, 40)), rng.choice([1.2, 1.5, 2.0, 4.0]), 10 ** rng.uniform(0, 4)
+    X = rng.normal(size=(n, 3))
+    y = X[:, 0] + 0.3 * rng.normal(size=n)
+    kernels = [RBF(1.0), RBF(10 ** rng.uniform(0, 9))]  # the second is of little use
+    model = MKLRegressor(kernels, norm=norm, C=C, tol=1e-3, target_scale=None).fit(X, y)
+    V = model.dual_coef_.reshape(-1)
+    rows = X[model.support_]
+    grams = [s * k(rows, rows) for s, k in zip(model.scales_, model.kernels_, strict=True)]
+    forms = np.maximum([V @ K @ V for K in grams], 0.0)
+    norms = model.weights_ * np.sqrt(forms)
+    own, best = 0.5 * model.weights_ @ forms, LpBall(norm).penalty(norms)
+    assert own <= best + 1e-3 * model.objective_
+    assert model.converged_

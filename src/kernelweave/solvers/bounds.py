@@ -1,4 +1,4 @@
-"""Bounds of the optimum during a fit, and the result of a solver."""
+"""Bounds of the optimum during a fit, the iterates that prove them, and the result of a solver."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ from typing import Any, Self
 
 import numpy as np
 
-from kernelweave._types import Floats
+from kernelweave._types import Floats, Indices
+from kernelweave.banks import WeightedSum
+from kernelweave.inner import Solution
 
 _UNSEEN = 1e-24  # share of the loss of the zero function below which an objective may count as zero
 
@@ -39,6 +41,65 @@ class Step:
     def relative_gap(self) -> float:
         """Certified gap relative to the upper bound."""
         return (self.upper - self.lower) / max(abs(self.upper), 1e-300)
+
+
+@dataclass(frozen=True)
+class Iterate:
+    """Weights and coefficients, with the quadratic forms of the kernels of interest."""
+
+    kernel: WeightedSum  # the weighted kernel
+    solution: Solution  # of the inner problem
+    which: Indices  # the kernels of interest, in increasing order; all with a weight are among them
+    quadratic_forms: Floats  # (len(which),): ``tr(dual_coef' K_j dual_coef)``
+    # linear, ridge, loss_value: parts of the dual and the primal value
+    linear: float
+    ridge: float
+    loss_value: float
+    _products: dict[int, Floats] = field(default_factory=dict)
+
+    @property
+    def weights(self) -> Floats:
+        """Weights of all kernels."""
+        return self.kernel.weights
+
+    @property
+    def dual_coef(self) -> Floats:
+        """Dual coefficients."""
+        return self.solution.dual_coef
+
+    @property
+    def inner(self) -> Floats:
+        """Weights of the kernels of interest."""
+        return self.weights[self.which]
+
+    @property
+    def cut(self) -> float:
+        """``J(x) >= cut - x . quadratic_forms / 2`` for all x; no optimality needed."""
+        return self.linear - 0.5 * self.ridge
+
+    def products(self, ids: Indices) -> Floats:
+        """Return ``K_j @ dual_coef`` for some kernels; computed once."""
+        fresh = np.array([j for j in ids if int(j) not in self._products], dtype=np.intp)
+        if len(fresh):
+            values = self.kernel.bank.products(self.dual_coef, fresh)
+            self._products.update(zip(fresh.tolist(), values, strict=True))
+        return np.array([self._products[int(j)] for j in ids])
+
+    def start_at(self, kernel: WeightedSum) -> Solution:
+        """Return the start of an inner solve with other weights of the same kernels."""
+        fitted = kernel.moved_values(
+            self.dual_coef, self.solution.fitted, self.weights, self.products
+        )
+        return replace(self.solution, fitted=fitted, primal=np.inf, dual=-np.inf)
+
+
+@dataclass(frozen=True)
+class DualPoint:
+    """Dual coefficients with the parts of their value that need no kernel."""
+
+    dual_coef: Floats
+    linear: float
+    ridge: float
 
 
 @dataclass(frozen=True)

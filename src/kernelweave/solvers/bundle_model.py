@@ -10,7 +10,7 @@ import scipy
 from kernelweave import _core
 from kernelweave._types import Bools, Floats
 
-from .evaluator import Iterate
+from .bounds import Iterate
 
 # Chosen by hand.
 _ROUNDS = 20  # quadratic programs for one step at most

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -10,71 +10,12 @@ from kernelweave._types import Floats, Indices
 from kernelweave.banks import WeightedSum
 from kernelweave.inner import Solution, solve_inner, unsolved
 
-from .bounds import Bounds
+from .bounds import Bounds, DualPoint, Iterate
 from .problem import Problem
 from .rounding import dual_error, form_error, form_errors, loss_error
 
 _HALVES = 50  # times that a function is halved in search of a better one
 _CORRECTION = 0.1  # share of the tolerance that bounds of the storage error may take; by hand
-
-
-@dataclass(frozen=True)
-class Iterate:
-    """Weights and coefficients, with the quadratic forms of the kernels of interest."""
-
-    kernel: WeightedSum  # the weighted kernel
-    solution: Solution  # of the inner problem
-    which: Indices  # the kernels of interest, in increasing order; all with a weight are among them
-    quadratic_forms: Floats  # (len(which),): ``tr(dual_coef' K_j dual_coef)``
-    # linear, ridge, loss_value: parts of the dual and the primal value
-    linear: float
-    ridge: float
-    loss_value: float
-    _products: dict[int, Floats] = field(default_factory=dict)
-
-    @property
-    def weights(self) -> Floats:
-        """Weights of all kernels."""
-        return self.kernel.weights
-
-    @property
-    def dual_coef(self) -> Floats:
-        """Dual coefficients."""
-        return self.solution.dual_coef
-
-    @property
-    def inner(self) -> Floats:
-        """Weights of the kernels of interest."""
-        return self.weights[self.which]
-
-    @property
-    def cut(self) -> float:
-        """``J(x) >= cut - x . quadratic_forms / 2`` for all x; no optimality needed."""
-        return self.linear - 0.5 * self.ridge
-
-    def products(self, ids: Indices) -> Floats:
-        """Return ``K_j @ dual_coef`` for some kernels; computed once."""
-        fresh = np.array([j for j in ids if int(j) not in self._products], dtype=np.intp)
-        if len(fresh):
-            values = self.kernel.bank.products(self.dual_coef, fresh)
-            self._products.update(zip(fresh.tolist(), values, strict=True))
-        return np.array([self._products[int(j)] for j in ids])
-
-    def start_at(self, kernel: WeightedSum) -> Solution:
-        """Return the start of an inner solve with other weights of the same kernels."""
-        fitted = kernel.moved_values(
-            self.dual_coef, self.solution.fitted, self.weights, self.products
-        )
-        return replace(self.solution, fitted=fitted, primal=np.inf, dual=-np.inf)
-
-
-@dataclass(frozen=True)
-class DualPoint:
-    """Dual coefficients with the parts of their value that need no kernel."""
-
-    dual_coef: Floats
-    linear: float
-    ridge: float
 
 
 class Evaluator:
@@ -201,6 +142,32 @@ class Evaluator:
         """Make the best bounds those of the exact kernels, and measure their rounding."""
         raise NotImplementedError
 
+    def _match_weights(self) -> None:
+        """Move to the best weights of the best function, if its own leave more than the tolerance.
+
+        The objective of a function is that at its best weights. A solver that meets the tolerance
+        at once may stand at others, with which the same function has a larger one. One solve at the
+        best weights gives a function that belongs to them, and may use half of what is left of the
+        tolerance.
+        """
+        bounds, weight_set = self.bounds, self.weight_set
+        forms = np.maximum(bounds.quadratic_forms, 0.0)
+        norms = bounds.weights * np.sqrt(forms)
+        with np.errstate(over="ignore", invalid="ignore"):
+            excess = 0.5 * float(bounds.weights @ forms) - weight_set.penalty(norms)
+        allowed, before = bounds.tol * bounds.size, bounds.upper
+        floor = 0.5 * (allowed - (before - bounds.lower))
+        if weight_set.is_fixed or not (floor > 0.0 and allowed < excess < np.inf):
+            return
+        kernel = self.bank.combine(weight_set.update(bounds.weights, norms))
+        solution = self.solve(kernel, floor=floor, start=self.start(kernel, bounds.dual_coef))
+        bounds.upper = before + floor
+        self.evaluate(kernel, solution)
+        if self._best is kernel:
+            bounds.note()
+        else:
+            bounds.upper = before
+
     def measure_rounding(self) -> None:
         """Bound the rounding error of the best bounds; zero where it is not known."""
         if np.isfinite(self.bounds.upper):
@@ -292,6 +259,7 @@ class ExactEvaluator(Evaluator):
         bounds = self.bounds
         if self.exact is None or not np.isfinite(bounds.upper):
             return
+        self._match_weights()
         if not self.exact:
             self.exact = True
             bounds.upper = np.inf
@@ -387,6 +355,7 @@ class NystroemEvaluator(Evaluator):
         bounds = self.bounds
         if self.exact is None or not np.isfinite(bounds.upper):
             return
+        self._match_weights()
         nothing = np.zeros_like(self.Y)
         if self.loss.is_sum and self.loss.value(nothing, self.Y, self.cost)[0] < bounds.upper:
             self.at(bounds.weights, nothing)

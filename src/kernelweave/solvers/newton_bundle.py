@@ -28,9 +28,9 @@ from kernelweave.inner import MAX_FREE, Curvature, Solution, weight_curvature
 from kernelweave.inner.curvature import feature_hessian, is_smooth
 
 from .anderson import Patience
-from .bounds import Result
+from .bounds import DualPoint, Iterate, Result
 from .bundle_model import DEFAULT_OPTIONS, BundleOptions, Cuts, Damping, minimise_curved
-from .evaluator import DualPoint, Iterate, make_evaluator
+from .evaluator import make_evaluator
 from .problem import Limits, Problem, WarmStart
 from .sample import start_from_function, take_sample
 
