@@ -195,7 +195,8 @@ def test_forms_of_kernels_near_the_largest_number(loss):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         model.fit(3e152 * X, y)
-    assert model.objective_ <= 300.0 * 0.5 * ((y - y.mean()) ** 2).sum()
+    zero = 300.0 * 0.5 * ((y - y.mean()) ** 2).sum()
+    assert model.objective_ <= zero * (1 + 1e-12)  # sums differ by their order
     assert np.isfinite(model.predict(3e152 * X)).all()
 
 
