@@ -5,7 +5,7 @@ import secrets
 import sys
 import time
 
-from .run import FIT_SECONDS, describe, hunt, check_seed, quiet
+from .run import FIT_SECONDS, check_seed, describe, hunt, quiet
 
 
 def main():
