@@ -45,6 +45,33 @@ def test_levels_that_training_did_not_have_match_none():
     assert not encoded[1].any()
 
 
+@pytest.mark.parametrize(
+    ("levels", "other"),
+    [
+        ([True, False, True, True], [1, 0, 1, 1]),
+        ([True, False, True, True], [1.0, 0.0, 1.0, None]),
+        ([True, False, True, True], ["true", "false", "TRUE", "True"]),
+        ([3, 1, 2, 2], [3.0, 1.0, None, 2.0]),
+        ([3, 1, 2, 2], ["3", "1", "2", "2"]),
+        ([3.0, 1.0, 2.5, 2.5], [3, 1, None, 2.5]),
+    ],
+)
+def test_levels_are_found_by_their_value_where_the_type_of_a_column_changed(levels, other):
+    train = pd.DataFrame({"level": pd.Categorical(4 * levels), "x": RANDOM.normal(size=16)})
+    encoding = TableEncoding.learn(train)
+    assert any("level=" in column.name for column in encoding.columns())
+    plain = encoding.encode(train)
+    changed = encoding.encode(train.assign(level=pd.Series(4 * other)))
+    known = [value is not None for value in 4 * other]
+    np.testing.assert_array_equal(changed[known], plain[known])
+
+
+def test_levels_that_are_one_number_are_not_found_by_it():
+    encoding = CategoryEncoding(("01", "1.0", "2", "ten", "1_0"))
+    values = np.array(["1", "2.0", "1.0", "10", "nan", None], dtype=object)
+    assert encoding.codes(values).tolist() == [-1, 2, 1, -1, -1, -1]
+
+
 def test_dates_have_a_number_and_cycles():
     encoding = TableEncoding.learn(FRAME[["day"]])
     assert encoding.encodings[0].cycles == ("year", "week", "day")
