@@ -59,7 +59,7 @@ def test_levels_that_training_did_not_have_match_none():
 def test_levels_are_found_by_their_value_where_the_type_of_a_column_changed(levels, other):
     train = pd.DataFrame({"level": pd.Categorical(4 * levels), "x": RANDOM.normal(size=16)})
     encoding = TableEncoding.learn(train)
-    assert any("level=" in column.name for column in encoding.columns())
+    assert any("level=" in column.name for column in encoding.columns)
     plain = encoding.encode(train)
     changed = encoding.encode(train.assign(level=pd.Series(4 * other)))
     known = [value is not None for value in 4 * other]
