@@ -1,6 +1,7 @@
 """Encodings of one column: numbers, categories and dates."""
 
 import dataclasses
+from decimal import Decimal
 
 import numpy as np
 import pandas as pd
@@ -8,6 +9,7 @@ import polars as pl
 import pytest
 
 from encoding_frame import FRAME, RANDOM
+from kernelweave.errors import InputError
 from kernelweave.kernels.column_encoding import CategoryEncoding, DateEncoding, NumberEncoding
 from kernelweave.kernels.encoding import TableEncoding
 
@@ -64,6 +66,23 @@ def test_levels_are_found_by_their_value_where_the_type_of_a_column_changed(leve
     changed = encoding.encode(train.assign(level=pd.Series(4 * other)))
     known = [value is not None for value in 4 * other]
     np.testing.assert_array_equal(changed[known], plain[known])
+
+
+@pytest.mark.parametrize("change", [bool, str, Decimal])
+def test_numbers_are_read_from_other_types(change):
+    train = pd.DataFrame({"x": [0.0, 1.0, 1.0, 0.0], "z": RANDOM.normal(size=4)})
+    encoding = TableEncoding.learn(train)
+    other = train.assign(x=pd.Series([change(value) for value in train["x"]], dtype=object))
+    np.testing.assert_array_equal(encoding.encode(other), encoding.encode(train))
+    with pytest.raises(InputError, match="column 'x' held numbers in training, but now 'low'"):
+        encoding.encode(train.assign(x=["1", "low", None, "0"]))
+
+
+def test_decimals_are_numbers():
+    values = [0.25, 1.5, 0.125, 4.0]
+    frames = [pd.DataFrame({"x": values}), pd.DataFrame({"x": [Decimal(v) for v in values]})]
+    one, other = (TableEncoding.learn(frame).encode(frame) for frame in frames)
+    np.testing.assert_array_equal(one, other)
 
 
 def test_levels_that_are_one_number_are_not_found_by_it():

@@ -146,11 +146,13 @@ class CategoryEncoding:
         """
         place: dict[Any, int] = {level: k for k, level in enumerate(self.levels)}
         found = np.array([place.get(value, -1) for value in values.tolist()], dtype=np.intp)
-        numbers = [_number(level) for level in self.levels]
-        places = {v: k for k, v in enumerate(numbers) if v is not None and numbers.count(v) == 1}
+        numbers = [as_number(level) for level in self.levels]
+        places: dict[float | None, int] = {
+            v: k for k, v in enumerate(numbers) if v is not None and numbers.count(v) == 1
+        }
         if places:
             for row in np.flatnonzero(found < 0):
-                found[row] = places.get(_number(values[row]), -1)
+                found[row] = places.get(as_number(values[row]), -1)
         return found
 
     def encode(self, values: NDArray[Any]) -> Floats:
@@ -219,14 +221,14 @@ def weighted_median(values: Floats, weight: Floats) -> float:
     return float(0.5 * values[low] + 0.5 * values[min(high, len(values) - 1)])
 
 
-def _number(level: str | None) -> float | None:
-    """Return the number that a level is written as, truth values as zero and one."""
-    if level is None or "_" in level:
+def as_number(text: str | None) -> float | None:
+    """Return the number that a text stands for, truth values as zero and one."""
+    if text is None or "_" in text:
         return None
-    if (truth := _TRUTH.get(level.lower())) is not None:
+    if (truth := _TRUTH.get(text.lower())) is not None:
         return truth
     try:
-        value = float(level)
+        value = float(text)
     except ValueError:
         return None
     return value if math.isfinite(value) else None
