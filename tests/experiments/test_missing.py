@@ -24,7 +24,10 @@ def absent():
 
 @pytest.fixture(autouse=True)
 def small(monkeypatch):
-    data = {"toy": Data("toy", two_moons, False), "gone": Data("gone", absent, True)}
+    data = {
+        "toy": Data("toy", two_moons, missing_data.JUDGEMENT),
+        "gone": Data("gone", absent, missing_data.DEVELOPMENT),
+    }
     monkeypatch.setattr(missing, "DATA", data)
     monkeypatch.setattr(missing_data, "DATA", data)
     monkeypatch.setattr(missing, "CONDITIONS", ((0.0, "random"), (0.5, "random")))
