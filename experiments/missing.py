@@ -120,6 +120,8 @@ def _imputed(imputer: str) -> Callable[[Division], Any]:
         parts = [pd.DataFrame(X[:, columns]) for columns in division.sources.values()]
         make = getattr(impute, imputer)(n_components=N_COMPONENTS, random_state=0)
         rows = np.hstack([np.asarray(part, float) for part in make.fit_transform(parts)])
+        if not np.isfinite(rows).all():  # some factorisations end in NaN
+            return None
         model = GridSearchCV(make_pipeline(StandardScaler(), SVC()), {"svc__C": COSTS}, cv=3)
         model.fit(rows[division.train], division.y[division.train])
         return _OnFactors(model, rows[~division.train])
@@ -216,12 +218,12 @@ def _n_splits(data: str) -> int:
     return N_SPLITS_SMALL if small else N_SPLITS.get(DATA[data].group, 3)
 
 
-def accuracies(records: Sequence[Record]) -> dict[tuple[str, float, str, str], list[float]]:
-    """Return accuracies of the divisions by data set, share, kind of holes and method."""
-    out: dict[tuple[str, float, str, str], list[float]] = {}
+def accuracies(records: Sequence[Record]) -> dict[tuple[str, float, str, str], dict[int, float]]:
+    """Return accuracies by data set, share, kind of holes and method, each by division."""
+    out: dict[tuple[str, float, str, str], dict[int, float]] = {}
     for r in sorted(records, key=lambda r: r["split"]):
         key = (r["data"], r["share"], r["how"], r["method"])
-        out.setdefault(key, []).append(np.nan if r["accuracy"] is None else r["accuracy"])
+        out.setdefault(key, {})[r["split"]] = np.nan if r["accuracy"] is None else r["accuracy"]
     return out
 
 
@@ -234,14 +236,16 @@ def difference(
     """Return the mean of one method less the better of others, and its standard error.
 
     Cells are data sets under a condition. The better of the others is that of the means over the
-    divisions of a cell; the standard error is over data sets.
+    divisions of a cell in which all have a result; the standard error is over data sets.
     """
     found = accuracies(records)
     by_data: dict[str, list[float]] = {}
     for data, share, how in cells:
-        if any((data, share, how, name) not in found for name in (one, *other)):
+        scores = [found.get((data, share, how, name), {}) for name in (one, *other)]
+        shared = set.intersection(*({k for k, x in s.items() if x == x} for s in scores))
+        if not shared:
             continue
-        means = [np.mean(found[data, share, how, name]) for name in (one, *other)]
+        means = [np.mean([score[split] for split in sorted(shared)]) for score in scores]
         by_data.setdefault(data, []).append(means[0] - max(means[1:]))
     values = np.array([np.mean(part) for part in by_data.values()])
     if not len(values):
@@ -270,7 +274,8 @@ def to_markdown(records: Sequence[Record]) -> str:
             cells = [(d, s, how) for s, how in CONDITIONS if s == share for d in names]
             rivals = [("mean", "knn"), ("mofa",), ("jnmf",), ("dfmf",), ("boosting",), ("off",)]
             pairs = [difference(records, "complete", r, cells) for r in rivals]
-            rows.append([f"{share:.0%}", *(f"{mean:+.1f} ± {error:.1f}" for mean, error in pairs)])
+            shown = ["" if mean != mean else f"{mean:+.1f} ± {error:.1f}" for mean, error in pairs]
+            rows.append([f"{share:.0%}", *shown])
         head = ["better filling + SVC", "MOFA + SVC", "JNMF + SVC", "DFMF + SVC", "boosting"]
         head = ["missing", *(f"less {name}" for name in (*head, '`"off"`'))]
         out.append(make_table(head, rows) + "\n")
@@ -283,10 +288,9 @@ def _names(records: Sequence[Record], group: str) -> list[str]:
     return [name for name in DATA if name in found and DATA[name].group == group]
 
 
-def _shown(values: list[float] | None) -> str:
-    if not values or np.isnan(values).all():
-        return ""
-    return f"{np.nanmean(values):.1f}"
+def _shown(found: dict[int, float] | None) -> str:
+    values = [value for value in (found or {}).values() if not np.isnan(value)]
+    return f"{np.mean(values):.1f}" if values else ""
 
 
 def draw(records: Sequence[Record], path: Path) -> None:
@@ -302,7 +306,8 @@ def draw(records: Sequence[Record], path: Path) -> None:
         for k, (method, (label, _)) in enumerate(METHODS.items()):
             points = []
             for share, how in CONDITIONS:
-                values = [np.mean(found.get((d, share, how, method), [np.nan])) for d in names]
+                cells = [found.get((d, share, how, method), {0: np.nan}) for d in names]
+                values = [np.mean([*cell.values()]) for cell in cells]
                 if how == "random" and values and not np.isnan(values).any():
                     points.append((100 * share, np.mean(values)))
             if points:

@@ -107,3 +107,15 @@ def test_axes_of_sensors_are_described():
     assert found["accelerometer"].shape == found["gyroscope"].shape == (2, 24)
     np.testing.assert_allclose(found["gyroscope"][1, :3], signals[1][:, 3:].mean(axis=0))
     np.testing.assert_allclose(found["accelerometer"][0, 3:6], signals[0][:, :3].std(axis=0))
+
+
+def test_differences_are_over_divisions_that_both_have():
+    base = {"data": "toy", "share": 0.5, "how": "random"}
+    records = [
+        {**base, "split": split, "method": method, "accuracy": accuracy}
+        for method, scores in {"one": [80.0, 90.0, 40.0], "two": [70.0, 60.0]}.items()
+        for split, accuracy in enumerate(scores)
+    ]
+    mean, _ = missing.difference(records, "one", ("two",), [("toy", 0.5, "random")])
+    assert mean == 20.0
+    assert np.isnan(missing.difference(records, "one", ("three",), [("toy", 0.5, "random")])[0])
