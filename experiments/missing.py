@@ -325,7 +325,7 @@ def draw(records: Sequence[Record], path: Path) -> None:
     axes[0].set_ylabel("accuracy, %")
     axes[-1].legend(fontsize=7, loc="center left", bbox_to_anchor=(1.02, 0.5))
     path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=150)
+    figure.savefig(path, dpi=110)
 
 
 if __name__ == "__main__":
