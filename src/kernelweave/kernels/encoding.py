@@ -74,17 +74,26 @@ class TableEncoding(Encoding):
         used = weight > 0
         found: dict[Key, ColumnEncoding] = {}
         absurd: list[Key] = []
+        empty: list[Key] = []
         for key, position in zip(table.keys(positions), positions, strict=True):
             kind, values = _read(table, position)
             if (learned := kind.learn(values[used], weight[used])) is not None:
                 found[key] = learned
+            elif not table.known((key,), "X")[used].any():
+                empty.append(key)
             if isinstance(learned, NumberEncoding) and _is_absurd(values[used], weight[used]):
                 absurd.append(key)
         warn_of_outliers(absurd)
         if not found:
             raise NothingToEncodeError(
-                "X: no column to learn from: every column is constant, or a category in which "
-                "most rows have a level of their own."
+                "X: no column to learn from: every column is constant or empty, or a category in "
+                "which most rows have a level of their own."
+            )
+        if empty:
+            warn(
+                f"X: column{'s' if len(empty) > 1 else ''} {', '.join(map(repr, empty[:3]))}"
+                f"{f' and {len(empty) - 3} more' if len(empty) > 3 else ''}: no training row has "
+                "a value; nothing is learned from there."
             )
         return cls(tuple(found), tuple(found.values()))
 
