@@ -105,7 +105,7 @@ class AnnotatorKernelClassifier(RidgeAverageClassifier):
     intercept_ : ndarray of shape (n_outputs,)
         Biases.
     loo_scores_ : ndarray of shape (n_samples, n_classes)
-        Leave-one-out values of the averaged models for `truth_`.
+        Leave-one-out values of the averaged models for `truth_`, less the means of the other rows.
     calibration_ : ndarray of shape (n_classes + 1, n_classes)
         Slopes, and offsets in the last row, that turn `loo_scores_` into logarithms of
         probabilities, up to a constant of each row.
@@ -297,14 +297,14 @@ class AnnotatorKernelClassifier(RidgeAverageClassifier):
         prior: Floats | None,
     ) -> None:
         truth, shares = found.truth, found.truth.mean(axis=0)
-        vote = Vote.fit(scores, truth)
+        vote = Vote.fit(scores, truth, found.penalty)
         # The calibration is linear: it is multiplied into the coefficients of the ridge models.
         slopes, offsets = vote.slopes, vote.offsets + prior_shift(shares, prior)
         self.calibration_ = np.vstack([slopes, offsets])
         if answers.n_classes == 2:  # the logarithm of the odds of the second class
             slopes, offsets = slopes[:, 1:] - slopes[:, :1], offsets[1:] - offsets[:1]
         self.dual_coef_ = np.einsum("jcs,ck->jks", self.dual_coef_, slopes, order="C")
-        self.intercept_ = (shift + shares) @ slopes + offsets
+        self.intercept_ = shift @ slopes + offsets
         self.annotators_ = answers.names
         self.truth_, self.confusions_ = truth, found.confusions
         self.labels_ = self.classes_[truth.argmax(axis=1)]

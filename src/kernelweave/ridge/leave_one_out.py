@@ -89,6 +89,11 @@ def left_out(
     return np.asarray(out)
 
 
+def means_of_others(Y: Floats) -> Floats:
+    """Return for each row the means of all other rows."""
+    return np.asarray((Y.sum(axis=0) - Y) / max(len(Y) - 1, 1))
+
+
 def averaging_weights(errors: Floats, n_samples: int, temperature: float, floor: float) -> Floats:
     """Return the weight of each (kernel, ridge) for leave-one-out errors e; they sum to one.
 
@@ -116,7 +121,11 @@ class Eigen(Protocol):
         """Return ``U' V`` of every spectrum."""
 
     def loo_map(self, weights: Floats, ridges: Floats, power: int) -> Callable[[Floats], Floats]:
-        """Return the linear function from targets to averaged leave-one-out values."""
+        """Return the linear function from targets to averaged leave-one-out values.
+
+        They are less the means of the other rows: these fall where the row's own target rises, so
+        they would give it away.
+        """
 
 
 @dataclass(frozen=True)
@@ -147,6 +156,7 @@ class HeldSpectra:
             part += factors.sum(axis=1, keepdims=True) / n
             total = part if total is None else np.add(total, part, out=total)
         assert total is not None
+        total -= 1.0 / max(len(total) - 1, 1)
         np.fill_diagonal(total, 0.0)
         held = total
         return lambda Y: np.asarray(held @ Y)
@@ -192,7 +202,8 @@ class RidgeAverage:
         return self.eigen.loo(Y, self.weights, self.ridges, self.power)
 
     def loo_map(self) -> Callable[[Floats], Floats]:
-        """Return the linear function from targets to `loo`, for many targets in turn."""
+        """Return the linear function from targets to `loo` less `means_of_others`, to be used
+        for many targets in turn."""
         return self.eigen.loo_map(self.weights, self.ridges, self.power)
 
     def support(self) -> Indices:

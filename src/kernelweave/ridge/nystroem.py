@@ -30,6 +30,7 @@ from .leave_one_out import (
     default_ridges,
     inverse,
     left_out,
+    means_of_others,
     spectra_pieces,
 )
 from .moments import EigenFeatures, Moments, measure, pieces
@@ -75,7 +76,7 @@ class NystroemSpectra:
         used = np.flatnonzero(weights.any(axis=1)).tolist()
         size = sum(len(self.items[k].values) for k in used)
         if 8.0 * size * len(self.targets) > _HELD * self.memory:
-            return lambda Y: self.loo(Y, weights, ridges, power)
+            return lambda Y: self.loo(Y, weights, ridges, power) - means_of_others(Y)
         items = tuple(self.items[k] if k in used else None for k in range(len(self.items)))
         T = self.source.collect(_features, self.targets, items)
         n, parts, first = len(T), [], 0
@@ -95,7 +96,7 @@ class NystroemSpectra:
                 for factor, share in zip(factors, shares.T, strict=True):
                     out += share[:, None] * (means + own @ (factor[:, None] * along))
                 out -= kept * Y
-            return out
+            return out - means_of_others(Y)
 
         return averaged
 
