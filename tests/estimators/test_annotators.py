@@ -107,6 +107,18 @@ def test_the_order_of_annotators_and_the_form_of_answers_do_not_matter():
     np.testing.assert_array_equal(model.answer_quality_, same.answer_quality_)
 
 
+def test_an_annotator_whose_answers_are_all_shifted_costs_little():
+    costs = []
+    for seed in range(3):
+        X, truth, table = blobs(seed, n=300, asked=0.5)
+        plain = AnnotatorKernelClassifier(KERNELS).fit(X, table)
+        table[:, 0] = (table[:, 0] + 1) % 3  # the best of them; gaps stay gaps
+        shifted = AnnotatorKernelClassifier(KERNELS).fit(X, table)
+        assert (np.diagonal(shifted.confusions_[0], offset=1) > 0.6).all()
+        costs.append((plain.labels_ == truth).mean() - (shifted.labels_ == truth).mean())
+    assert np.mean(costs) < 0.01
+
+
 def test_threads_do_not_change_the_model():
     X, _, table = blobs()
     one = AnnotatorKernelClassifier(KERNELS, n_jobs=1).fit(X, table)

@@ -22,15 +22,15 @@ def make_table(seed, n=120, n_annotators=7, n_classes=3, asked=0.5):
     return truth, table
 
 
-def dawid_skene(table, n_rounds):
-    """Return the probabilities of Dawid and Skene by plain loops."""
+def dawid_skene(table, n_rounds, twice=()):
+    """Return the probabilities of Dawid and Skene by plain loops; some annotators count twice."""
     n, n_annotators = table.shape
     n_classes = int(np.nanmax(table)) + 1
     q = np.zeros((n, n_classes))
     for i in range(n):
         for j in range(n_annotators):
             if table[i, j] == table[i, j]:
-                q[i, int(table[i, j])] += 1
+                q[i, int(table[i, j])] += 1 + (j in twice)
     answered = q.sum(axis=1) > 0
     q[answered] /= q[answered].sum(axis=1, keepdims=True)
     q[~answered] = q[answered].mean(axis=0)
@@ -46,7 +46,7 @@ def dawid_skene(table, n_rounds):
         for i in range(n):
             for j in range(n_annotators):
                 if table[i, j] == table[i, j]:
-                    new[i] *= T[j, :, int(table[i, j])]
+                    new[i] *= T[j, :, int(table[i, j])] ** (1 + (j in twice))
         q = new / new.sum(axis=1, keepdims=True)
     return q
 
@@ -56,6 +56,14 @@ def test_the_limit_without_columns_is_the_method_of_dawid_and_skene(seed):
     _, table = make_table(seed)
     found = find_consensus(read_answers(table), kappa=0.0, max_iter=25, tol=0.0)
     np.testing.assert_allclose(found.truth, dawid_skene(table, 25), atol=1e-8)
+
+
+def test_a_copy_of_an_annotator_counts_as_twice_the_evidence():
+    _, table = make_table(8)
+    doubled = np.column_stack([table, table[:, 2]])
+    found = find_consensus(read_answers(doubled), kappa=0.0, max_iter=25, tol=0.0)
+    np.testing.assert_allclose(found.truth, dawid_skene(table, 25, twice=[2]), atol=1e-8)
+    np.testing.assert_array_equal(found.confusions[2], found.confusions[-1])
 
 
 def test_table_and_triples_give_the_same():

@@ -54,9 +54,11 @@ class AnnotatorKernelClassifier(RidgeAverageClassifier):
     the probabilities, so that one eigendecomposition per kernel serves all rounds. The same models,
     fitted to the final probabilities, predict new rows.
 
-    Columns help most where rows have few answers. Where the mistakes of people follow the columns
-    (two classes that look alike are called by one name), columns and annotators agree on what is
-    wrong, and better training labels need not give a better classifier.
+    How much the columns count is chosen by answers of held-out rows: columns that carry no
+    information leave the classes to the annotators. Columns help most where rows have few answers.
+    Where the mistakes of people follow the columns (two classes that look alike are called by one
+    name), columns and annotators agree on what is wrong, and better training labels need not give
+    a better classifier.
 
     From 5000 rows on each kernel has a Nystroem approximation, as in
     `NoiseTolerantKernelClassifier`. Columns are taken as they are: put scikit-learn's

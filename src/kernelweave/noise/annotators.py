@@ -3,7 +3,8 @@
 Every annotator has a confusion matrix; every row has class probabilities. They are estimated in
 turn, as Dawid and Skene do by expectation maximisation. Where rows have columns, a leave-one-out
 kernel model of the current probabilities votes beside the annotators: its value for a row does not
-contain that row's own probabilities, so no row confirms itself.
+contain that row's own probabilities, so no row confirms itself. How much the vote counts is chosen
+by held-out answers, so that columns without information do no harm.
 
 References
 ----------
@@ -268,7 +269,9 @@ class Vote:
             offsets, slopes = parameters[:n_classes], parameters[n_classes:].reshape(-1, n_classes)
             logs = log_softmax(Z @ slopes + offsets, axis=1)
             excess = np.exp(logs) - truth
-            gradient = np.concatenate([excess.sum(axis=0), (Z.T @ excess + penalty * slopes).ravel()])
+            gradient = np.concatenate(
+                [excess.sum(axis=0), (Z.T @ excess + penalty * slopes).ravel()]
+            )
             return -float(np.vdot(truth, logs)) + 0.5 * penalty * float((slopes**2).sum()), gradient
 
         found = scipy.optimize.minimize(

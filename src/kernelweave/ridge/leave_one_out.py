@@ -202,8 +202,7 @@ class RidgeAverage:
         return self.eigen.loo(Y, self.weights, self.ridges, self.power)
 
     def loo_map(self) -> Callable[[Floats], Floats]:
-        """Return the linear function from targets to `loo` less `means_of_others`, to be used
-        for many targets in turn."""
+        """Return the function from targets to `loo` less `means_of_others`; it is linear."""
         return self.eigen.loo_map(self.weights, self.ridges, self.power)
 
     def support(self) -> Indices:
