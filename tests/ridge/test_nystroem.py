@@ -109,6 +109,18 @@ def test_a_map_is_held_where_memory_allows(power):
     assert np.abs(shifted).max() > 1e-6
 
 
+def test_weights_for_other_targets_are_those_of_a_fit_to_them():
+    exact, found = pair()
+    other = RNG.normal(size=(150, 3)) + X[:, :1]
+    fresh, _ = pair(targets=other)
+    for average in (exact, found.average):
+        again = average.weighted_for(other, 4.0, 0.5)
+        np.testing.assert_allclose(again.errors, fresh.errors, atol=1e-8)
+        np.testing.assert_allclose(again.weights, fresh.weights, atol=1e-6)
+        np.testing.assert_allclose(again.scores, fresh.scores, atol=1e-6)
+        assert np.abs(average.weights - fresh.weights).max() > 0.01
+
+
 def test_models_that_do_not_count_are_not_asked():
     exact, found = pair(temperature=1e-3, floor=0.0, power=2)
     assert (exact.weights.sum(axis=1) == 0).any()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import KW_ONLY, dataclass, field, replace
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -27,6 +27,7 @@ from kernelweave.noise.annotators import (
     read_answers,
 )
 from kernelweave.noise.decisions import find_known
+from kernelweave.ridge.leave_one_out import means_of_others
 
 from .classifier import BaseClassifier
 from .fit import quiet_overflow
@@ -51,8 +52,8 @@ class AnnotatorKernelClassifier(RidgeAverageClassifier):
     estimated in turn, as by Dawid and Skene, but the columns vote too: an average of kernel ridge
     models, fitted to the current probabilities of the *other* rows, is calibrated by a multinomial
     logistic regression and counts like one more annotator. The leave-one-out values are linear in
-    the probabilities, so that one eigendecomposition per kernel serves all rounds. The same models,
-    fitted to the final probabilities, predict new rows.
+    the probabilities, so that one eigendecomposition per kernel serves all rounds. The models,
+    weighted by their errors for the final probabilities and fitted to them, predict new rows.
 
     How much the columns count is chosen by answers of held-out rows: columns that carry no
     information leave the classes to the annotators. Columns help most where rows have few answers.
@@ -240,9 +241,12 @@ class AnnotatorKernelClassifier(RidgeAverageClassifier):
             scores = fitted.average.loo_map()
             report = Counter(self.verbose, self.max_iter, "rounds")
             found = find_consensus(answers, scores=scores, report=report, **rounds)
-            centred = found.truth - found.truth.mean(axis=0)
-            shift = self._keep_average(fitted, centred)
-            self._keep_consensus(answers, found, scores(found.truth), shift, prior)
+            # The classes of the annotators alone, by which the votes were weighted, may be poor.
+            average = fitted.average.weighted_for(found.truth, self.temperature, self.floor)
+            fitted = replace(fitted, average=average)
+            shift = self._keep_average(fitted, found.truth - found.truth.mean(axis=0))
+            own = average.scores - means_of_others(found.truth)
+            self._keep_consensus(answers, found, own, shift, prior)
             self._store_predictor(fitted.predictor())
         self._warn(answers)
         return self

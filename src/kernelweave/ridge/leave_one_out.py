@@ -15,7 +15,7 @@ Craven and Wahba (1979), Smoothing noisy data with spline functions, Numerische 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
@@ -117,6 +117,9 @@ class Eigen(Protocol):
     def loo(self, Y: Floats, weights: Floats, ridges: Floats, power: int) -> Floats:
         """Return leave-one-out values, averaged with a weight for each spectrum and ridge."""
 
+    def errors(self, Y: Floats, ridges: Floats, power: int) -> Floats:
+        """Return the leave-one-out errors, summed over outputs, of each spectrum and ridge."""
+
     def coordinates(self, V: Floats) -> Sequence[Floats]:
         """Return ``U' V`` of every spectrum."""
 
@@ -140,6 +143,10 @@ class HeldSpectra:
             zip(self.spectra, weights, strict=True),
         )
         return np.asarray(np.sum(parts, axis=0))
+
+    def errors(self, Y: Floats, ridges: Floats, power: int) -> Floats:
+        found = run_each(lambda one: loo_values(one, Y, ridges, power), self.spectra)
+        return _errors(Y, found)
 
     def coordinates(self, V: Floats) -> list[Floats]:
         return [spectrum.vectors.T @ V for spectrum in self.spectra]
@@ -204,6 +211,16 @@ class RidgeAverage:
     def loo_map(self) -> Callable[[Floats], Floats]:
         """Return the function from targets to `loo` less `means_of_others`; it is linear."""
         return self.eigen.loo_map(self.weights, self.ridges, self.power)
+
+    def weighted_for(self, Y: Floats, temperature: float, floor: float) -> RidgeAverage:
+        """Return the average for other targets, with the weights that belong to them.
+
+        `soft_scores` remain those of the first targets.
+        """
+        errors = self.eigen.errors(Y, self.ridges, self.power)
+        weights = averaging_weights(errors, len(Y), temperature, floor)
+        scores = self.eigen.loo(Y, weights, self.ridges, self.power)
+        return replace(self, errors=errors, weights=weights, scores=scores)
 
     def support(self) -> Indices:
         """Return the training rows with coefficients."""

@@ -65,9 +65,16 @@ class NystroemSpectra:
             return self.along
         return self.source.add_up(_sum_targets, V, self.items)
 
-    def loo(self, Y: Floats, weights: Floats, ridges: Floats, power: int) -> Floats:
+    def errors(self, Y: Floats, ridges: Floats, power: int) -> Floats:
+        (total,) = self.source.add_up(_square_errors, Y, (self._models(Y, ridges), (power,)))
+        return np.asarray(total[0] / len(Y))
+
+    def _models(self, Y: Floats, ridges: Floats) -> Models:
         along = self._along(Y - Y.mean(axis=0))
-        models = Models(self.items, along, Y.mean(axis=0), ridges, len(Y))
+        return Models(self.items, along, Y.mean(axis=0), ridges, len(Y))
+
+    def loo(self, Y: Floats, weights: Floats, ridges: Floats, power: int) -> Floats:
+        models = self._models(Y, ridges)
         return self.source.collect(_average_values, Y, (models, ((power, weights),)))
 
     def loo_map(self, weights: Floats, ridges: Floats, power: int) -> Callable[[Floats], Floats]:
