@@ -318,7 +318,8 @@ def find_consensus(
     classes, ``known`` class numbers of rows whose class is known, -1 elsewhere. Rounds end when no
     probability changes by more than ``tol``; ``report`` is called after each.
     """
-    truth, penalty, history = _with_known(answers.shares(), known), 0.0, []
+    truth, penalty = _with_known(answers.shares(), known), 0.0
+    history: list[float] = []
     step, before = np.ones((len(truth), 1)), np.zeros_like(truth)
     confusions = np.empty(0)
     for _ in range(max_iter):
