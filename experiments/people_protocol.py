@@ -38,7 +38,7 @@ PARTS = {
         "The gain of a review",
         ("music one", "labelme one", "products one", *(f"{name} flipped" for name in FLIPPED)),
         ("ours", "cleanlab, ranked again", "cleanlab, one order", "random"),
-        3,
+        2,  # the protocol was set with a third one
     ),
     "answers": Part(
         "Answers of several annotators",
