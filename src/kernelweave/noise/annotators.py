@@ -36,6 +36,7 @@ from kernelweave.errors import InputError, InputTypeError, warn
 _SHORTEST = 0.125  # step of a row whose probabilities oscillate
 _PENALTIES = (1.0, 10.0, 100.0, 1000.0)  # of the slopes of votes
 _FOLDS = 3  # to choose among them
+_CHOICES = 8  # first rounds, in each of which the penalty is chosen
 _UNIFORM = 0.01  # share of the uniform distribution in pooled confusions and in votes
 
 
@@ -331,7 +332,7 @@ def find_consensus(
             votes = np.repeat(weights[None], len(truth), axis=0)
         else:
             values, shift = scores(truth), prior_shift(shares, prior)
-            if not history:
+            if len(history) < _CHOICES:
                 penalty = _choose_penalty(values, truth, likelihood, shift, known)
             votes = Vote.fit(values, truth, penalty).probabilities(values, shift)
         with np.errstate(divide="ignore"):
