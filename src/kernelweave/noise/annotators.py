@@ -367,6 +367,7 @@ def _choose_penalty(
 ) -> float:
     """Return the penalty of votes under which the answers of held-out rows are most probable.
 
+    The largest, which leaves hardly any vote, unless another is clearly better.
     Slopes for C classes are C^2 numbers. Without the choice, scores of columns that carry no
     information fit the probabilities by chance, which follow the votes in the next round.
     """
@@ -376,18 +377,23 @@ def _choose_penalty(
         likelihood = np.where(known[:, None] >= 0, certain, likelihood)
     folds = np.random.default_rng(0).permutation(len(truth)) % _FOLDS
 
-    def held_out(penalty: float) -> float:
-        total = 0.0
+    def held_out(penalty: float) -> Floats:
+        logs = np.empty(len(truth))
         for fold in range(_FOLDS):
             rest = folds != fold
             share = penalty * (1.0 - 1.0 / _FOLDS)
             vote = Vote.fit(scores[rest], truth[rest], share)
             votes = np.log(vote.probabilities(scores[~rest], shift))
-            logs = logsumexp(votes + likelihood[~rest], axis=1)
-            total += float(logs[np.isfinite(logs)].sum())  # others no class can explain
-        return total
+            logs[~rest] = logsumexp(votes + likelihood[~rest], axis=1)
+        return np.where(np.isfinite(logs), logs, 0.0)  # others no class can explain
 
-    return max(_PENALTIES, key=held_out)
+    logs = np.array([held_out(penalty) for penalty in _PENALTIES])
+    best = int(logs.sum(axis=1).argmax())
+    gain = logs[best] - logs[-1]
+    # Against hardly any vote two standard errors count: what is fitted by chance looks better still
+    # in the next round.
+    sure = gain.sum() > 2.0 * np.sqrt(len(gain)) * gain.std()
+    return _PENALTIES[best] if sure else _PENALTIES[-1]
 
 
 def _with_known(truth: Floats, known: Indices | None) -> Floats:
