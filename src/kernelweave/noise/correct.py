@@ -104,7 +104,7 @@ def correct_two(
     hidden = refurbish and rates is None and prior is None and not empty
     hidden = hidden and (whole.high < 0.0 or whole.low > 0.0)
     # Of classes that are about as frequent as each other, weak kernels alone have this effect.
-    hidden = hidden and min(np.mean(y > 0), np.mean(y < 0)) < _RARE
+    hidden = hidden and bool(min(np.mean(y > 0), np.mean(y < 0)) < _RARE)
     if hidden:
         shift, refurbish = 0.0, False
     found, noise = find(s), find(soft)
