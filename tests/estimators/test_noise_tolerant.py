@@ -471,7 +471,7 @@ def test_coefficients_are_in_the_order_of_a_model_file():
 @pytest.mark.filterwarnings("ignore:NoiseTolerant")
 @pytest.mark.parametrize("seed", [2, 4, 8])
 def test_an_svm_without_support_rows(tmp_path, seed):
-    """On pure noise the expected labels of a rare class may all be alike, and the SVM a constant."""
+    """On pure noise expected labels may all be of the frequent class, and the SVM a constant."""
     random = np.random.default_rng(seed)
     X, y = random.normal(size=(40, 3)), (random.random(40) < 0.2).astype(int)
     model = NoiseTolerantKernelClassifier(mode="class", final="svm").fit(X, y)
