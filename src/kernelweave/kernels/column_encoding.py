@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import repeat
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -139,7 +140,8 @@ class CategoryEncoding:
     def codes(self, values: NDArray[Any]) -> Indices:
         """Return the position of every level, minus one where it is unseen."""
         place = {level: k for k, level in enumerate(self.levels)}
-        return np.array([place.get(value, -1) for value in values.tolist()], dtype=np.intp)
+        found = map(place.get, values.tolist(), repeat(-1))
+        return np.fromiter(found, np.intp, len(values))
 
     def encode(self, values: NDArray[Any]) -> Floats:
         """Return one column per level."""

@@ -37,6 +37,7 @@ from .scoring import (
 from .sureness import SureFit, fit_surely
 
 _WORSE = 3.0  # standard errors by which a candidate must be worse to leave the race
+_BEHIND = 1.0  # the same for references, which stay as long as they may be the best
 _SKEW = 1.0  # skewness of a positive target from which on its logarithm is tried
 _ENOUGH_ROWS = 300  # rows left out from which on the score of the only candidate left is known
 _COSTS = (1e-3, 1e3)  # limits of the values of C
@@ -331,7 +332,7 @@ class Race:
             known = np.isfinite(losses[entry.name])
             gap, error = paired_difference(losses[leader][known], losses[entry.name][known])
             kept = entry.name in (leader, self.fixed)
-            entry.active = kept or gap <= _WORSE * error
+            entry.active = kept or gap <= (_WORSE if entry.candidate.written else _BEHIND) * error
 
     def _prefer_setting(self, entry: Entry) -> int:
         """Return the setting with the smallest loss.
