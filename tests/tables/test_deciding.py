@@ -7,7 +7,8 @@ import pandas as pd
 import pytest
 
 from kernelweave.tables import Settings, make_problem
-from kernelweave.tables.candidates import LINEAR, METRIC, SVM
+from kernelweave.tables.blending import share_calibration
+from kernelweave.tables.candidates import LINEAR, METRIC, SVM, is_rare
 from kernelweave.tables.choosing import Race, silent
 from kernelweave.tables.deciding import chosen_predictions, decide
 from kernelweave.tables.planning import make_folds
@@ -120,5 +121,25 @@ def test_a_rare_class_gets_the_mean_of_metric_and_linear_model(n_rare, names):
     assert [member.candidate for member in choice.members[:2]][: len(names)] == names
     if len(names) == 2:
         assert [member.weight for member in choice.members] == [0.5, 0.5]
-        expected = (shares[0] + shares[1]) / 2
-        np.testing.assert_allclose(choice.predicted[:, 1], expected, atol=1e-12)
+        # Both have the same slope for values of unit spread, and the shares of the classes.
+        slopes = [
+            float(member.calibration[0][0, 0]) * np.std(np.log(share / (1 - share)))
+            for member, share in zip(choice.members, shares, strict=False)
+        ]
+        assert slopes[0] == pytest.approx(slopes[1], rel=1e-9)
+        assert choice.predicted[:, 1].mean() == pytest.approx(rare.mean(), rel=0.2)
+        folds = [race.part == k for k in range(3)]
+        log_odds = [np.log(share / (1 - share)) for share in shares[:2]]
+        for own in folds:  # predicted by what other folds say
+            found = share_calibration([values[~own] for values in log_odds], rare[~own].astype(int))
+            parts = zip(log_odds, found, strict=True)
+            both = [1 / (1 + np.exp(-(v[own] * s[0, 0] + b[0]))) for v, (s, b) in parts]
+            np.testing.assert_allclose(choice.predicted[own, 1], np.mean(both, axis=0), atol=1e-12)
+
+
+@pytest.mark.parametrize("n_rare", [20, 120])
+def test_the_linear_model_of_a_rare_class_has_one_penalty(n_rare):
+    y = np.where(np.arange(1500) % (1500 // n_rare) == 0, "yes", "no")
+    problem = make_problem(pd.DataFrame({"x": np.arange(1500) % 7 / 2, "y": y}), "y")
+    assert len(LINEAR.settings(problem)) == (1 if n_rare == 20 else 4)
+    assert is_rare(problem) == (n_rare == 20)

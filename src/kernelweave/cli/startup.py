@@ -45,7 +45,8 @@ class DeferredModule(ModuleType):
         if type(self) is ModuleType:
             return
         spec = self.__spec__
-        assert spec is not None and spec.loader is not None
+        assert spec is not None
+        assert spec.loader is not None
         self.__class__ = ModuleType  # type: ignore[assignment]
         vars(self).update(vars(module_from_spec(spec)))
         spec.loader.exec_module(self)

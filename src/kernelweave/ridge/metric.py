@@ -202,7 +202,7 @@ class _Search:
         return self._kernel
 
     def _mixed(self, E: Floats, setting: Setting) -> Floats:
-        """Return ``share * E1 + (1 - share) * E2`` above the diagonal, in the memory kept for it."""
+        """Return ``share * E1 + (1 - share) * E2``, right above the diagonal, in kept memory."""
         K = np.subtract(E, E.T, out=self._kernel)
         K *= self._share(setting)
         K += E.T
