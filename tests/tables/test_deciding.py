@@ -59,6 +59,35 @@ def test_the_first_one_wins_where_it_is_hardly_worse():
     assert choice.name == METRIC.name
 
 
+def test_the_first_one_does_not_win_where_it_is_worse_by_more_than_a_hundredth():
+    signs = np.empty(N)
+    signs[np.argsort(np.abs(Y))] = np.tile([-1.0, 1.0], N // 2)
+    first, better = 0.1 * Y, 0.1 * Y + (0.15 * signs + 0.025) * np.sign(Y)
+    gap = (Y - first) ** 2 - (Y - better) ** 2
+    assert gap.mean() < gap.std() / np.sqrt(N)  # not significant
+    assert 0.01 * Y.var() < gap.mean() < 0.02 * ((Y - better) ** 2).mean()
+    assert decide(race_of(first, better, np.zeros(N))).name == LINEAR.name
+
+
+def test_few_rows_of_a_class_that_is_not_rare_are_no_reason_to_prefer_the_first():
+    y = (np.arange(N) % 4 == 0).astype(int)
+    problem = make_problem(pd.DataFrame({"x": Y, "y": np.where(y, "yes", "no")}), "y")
+    scoring = choose_scoring(y, False, "auto", False)
+    race = Race(problem, CANDIDATES, scoring, Settings(), make_folds(problem, 3, 0), silent)
+    common = 0.8 * ERRORS[0]
+    for entry, value in zip(
+        race.entries, (common + 0.15 * ERRORS[2] + y, common + y, ERRORS[1]), strict=True
+    ):
+        share = 1 / (1 + np.exp(-value))
+        entry.values, entry.has_proba = {0: np.column_stack([1 - share, share])}, True
+    choice = decide(race)
+    scores = {item.name: item.scores["roc_auc"] for item in choice.ranking}
+    behind, error = next(i.behind for i in choice.ranking if i.name == METRIC.name)
+    assert error < behind < 2 * error  # which was enough for it
+    assert choice.name == LINEAR.name
+    assert scores[LINEAR.name] > scores[METRIC.name] + 0.01
+
+
 def test_independent_errors_are_averaged():
     choice = decide(race_of(*(Y + 0.5 * error for error in ERRORS)))
     assert len(choice.members) == 3

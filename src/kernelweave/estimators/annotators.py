@@ -59,8 +59,8 @@ class AnnotatorKernelClassifier(RidgeAverageClassifier):
     wrong, and better training labels need not give a better classifier.
 
     From 5000 rows on each kernel has a Nystroem approximation, as in
-    `NoiseTolerantKernelClassifier`. Columns are taken as they are: put scikit-learn's
-    `StandardScaler` in front in a pipeline.
+    `NoiseTolerantKernelClassifier`. Columns of numbers are taken as they are: put scikit-learn's
+    `StandardScaler` in front in a pipeline. Frames with other columns, too, are encoded.
 
     Parameters
     ----------

@@ -161,11 +161,6 @@ class Race:
         return encode_target(self.problem)
 
     @property
-    def n_rarest(self) -> int:
-        """Rows of the smallest class; all rows where there are no classes."""
-        return len(self.codes) if self.problem.regression else int(np.bincount(self.codes).min())
-
-    @property
     def n_outputs(self) -> int:
         return 1 if self.problem.regression else int(self.codes.max()) + 1
 

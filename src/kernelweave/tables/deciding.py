@@ -20,14 +20,16 @@ from .blending import (
     learn_calibration,
     share_calibration,
 )
-from .candidates import LINEAR, METRIC, MOST_RARE, is_rare
+from .candidates import LINEAR, METRIC, is_rare
 from .choosing import Choice, Entry, Member, Race, Ranked, encode_target
 from .measures import Classes, Values
 from .problem import Problem
 from .scoring import constant_score, paired_difference, score_interval
 
 _BETTER = 2.0  # standard errors of a significant difference
-_HARDLY = 0.02  # relative difference of losses that does not outweigh what is known of candidates
+# Difference of losses that does not outweigh what is known of candidates: relative, and for
+# regression in units of the variance of the target, those of R squared.
+_HARDLY, _HARDLY_R2 = 0.02, 0.01
 _GAIN = 0.005  # relative gain below which a combination is not worth its size
 _EQUAL = np.array([0.5, 0.5])  # weights of the two models of a rare class
 _SURELY = 1e-12  # log-odds are those of probabilities at least this far from 0 and 1
@@ -41,7 +43,7 @@ def decide(race: Race) -> Choice:
     able = [e for e in race.entries if e.candidate.written and e.active]
     if race.fixed is not None:
         able = [e for e in able if e.name == race.fixed]
-    winner = _prefer(able, losses, means, race.n_rarest)
+    winner = _prefer(able, losses, means, race)
     members = [(winner, 1.0)]
     predictions = {e.name: race.predicted(e, chosen[e.name]) for e in race.entries}
     rows, predicted = predictions[winner.name]
@@ -117,20 +119,23 @@ def _left_out_scores(
 
 
 def _prefer(
-    able: list[Entry], losses: dict[str, Floats], means: dict[str, float], n_rarest: int
+    able: list[Entry], losses: dict[str, Floats], means: dict[str, float], race: Race
 ) -> Entry:
     """Return the candidate with the smallest mean loss, the first one where it is hardly worse.
 
     The first candidate, the learned metric, was the best on most tables, has probabilities of its
-    own and tells which columns matter. Where a class has few rows, scores are so noisy that it is
-    preferred unless another is significantly better.
+    own and tells which columns matter. Where a class is rare, scores are so noisy that it is
+    preferred unless another is significantly better; then it is averaged with the linear model.
     """
     best, first = min(able, key=lambda e: means[e.name]), able[0]
     both = np.isfinite(losses[best.name]) & np.isfinite(losses[first.name])
     gap, error = paired_difference(losses[best.name][both], losses[first.name][both])
-    if n_rarest < MOST_RARE:
+    if is_rare(race.problem):
         return first if gap <= _BETTER * error else best
-    return first if gap <= error and gap <= _HARDLY * means[best.name] else best
+    hardly = _HARDLY * means[best.name]
+    if race.scoring.chooses == "r2":
+        hardly = min(hardly, _HARDLY_R2 * float(np.var(race.codes)))
+    return first if gap <= min(error, hardly) else best
 
 
 def _both(race: Race, able: list[Entry], winner: Entry) -> list[Entry]:
