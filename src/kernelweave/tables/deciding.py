@@ -51,10 +51,10 @@ def decide(race: Race) -> Choice:
     both, shared = _both(race, able, winner), {}
     if len(able) > 1:
         if both and race.settings.class_weight is None:
-            values = [_log_odds(race, e, chosen[e.name])[rows] for e in both]
-            found = share_calibration(values, race.codes[rows])
+            odds = [_log_odds(race, e, chosen[e.name])[rows] for e in both]
+            found = share_calibration(odds, race.codes[rows])
             shared = {e.name: one for e, one in zip(both, found, strict=True)}
-            mixed = Blend(_EQUAL, halves(values, race.codes[rows], race._parts(rows)))
+            mixed = Blend(_EQUAL, halves(odds, race.codes[rows], race._parts(rows)))
         elif both:  # with probabilities of their own, of classes that count alike
             stack = np.stack([predictions[e.name][1] for e in both])
             mixed = Blend(_EQUAL, stack.mean(axis=0))
