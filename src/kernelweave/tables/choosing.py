@@ -166,6 +166,10 @@ class Race:
 
     def run(self) -> None:
         """Fit all candidates on all folds, fewer as the race goes on."""
+        with threadpool_limits(1):  # once: looking for the libraries takes milliseconds
+            self._run()
+
+    def _run(self) -> None:
         search = range(search_folds(len(self.folds)))
         for k in search:
             self._fit_fold(k)
@@ -193,7 +197,7 @@ class Race:
             self._fit(entry, k, sorted(entry.values) or range(len(entry.settings)))
 
     def _fit(self, entry: Entry, k: int, wanted: Sequence[int]) -> None:
-        with warnings.catch_warnings(), threadpool_limits(1):
+        with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of models that are not written
             task, new = self._task(entry.candidate, k)
             for group in _sharing(entry, wanted):
