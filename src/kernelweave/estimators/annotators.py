@@ -62,8 +62,8 @@ class AnnotatorKernelClassifier(RidgeAverageClassifier):
     a better classifier.
 
     From 5000 rows on each kernel has a Nystroem approximation, as in
-    `NoiseTolerantKernelClassifier`. Columns are taken as they are: put scikit-learn's
-    `StandardScaler` in front in a pipeline.
+    `NoiseTolerantKernelClassifier`. Columns of numbers are taken as they are: put scikit-learn's
+    `StandardScaler` in front in a pipeline. Frames with other columns, too, are encoded.
 
     Parameters
     ----------

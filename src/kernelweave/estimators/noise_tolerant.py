@@ -70,7 +70,8 @@ class NoiseTolerantKernelClassifier(RidgeAverageClassifier):
     twice would vouch for itself when it is left out once. Use `MKLClassifier` or
     `NoisyLabelMKLClassifier` where rows must count differently.
 
-    Columns are taken as they are: put scikit-learn's `StandardScaler` in front in a pipeline.
+    Columns of numbers are taken as they are: put scikit-learn's `StandardScaler` in front in a
+    pipeline. Frames with other columns, too, are encoded.
 
     Parameters
     ----------
