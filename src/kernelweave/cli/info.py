@@ -79,7 +79,9 @@ def _print(console: Any, report: dict[str, Any]) -> None:
         facts.append(("found", f"{len(sizes)} clusters of {_listed(sizes)} rows"))
     else:
         if "rules" in report:
-            facts.append(("prediction needs", f"{len(report['rules'])} rules"))
+            n_linear = len(report["linear_terms"])
+            more = f" and {n_linear} linear terms" if n_linear else ""
+            facts.append(("prediction needs", f"{len(report['rules'])} rules{more}"))
         elif report["support_rows"] is not None:
             facts.append(("prediction needs", f"{report['support_rows']} of the rows"))
         facts += [*model_facts(report), ("inner solves", str(report["inner_solves"]))]

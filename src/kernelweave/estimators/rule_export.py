@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from kernelweave._threads import threads
@@ -13,6 +14,7 @@ from kernelweave._types import Floats
 from kernelweave.errors import InputError
 from kernelweave.rules import (
     Explanation,
+    LinearTerm,
     Link,
     Rule,
     Scorecard,
@@ -22,6 +24,7 @@ from kernelweave.rules import (
     to_sql,
 )
 from kernelweave.rules.export import check_model
+from kernelweave.rules.linear import Term
 from kernelweave.rules.scorecard import make_scorecard
 from kernelweave.rules.table import check_table
 
@@ -36,23 +39,30 @@ class RuleExport:
 
     rules_: list[Rule]
     norms_: Floats
+    linear_terms_: list[LinearTerm]
+    linear_norms_: Floats
     intercept_: Floats
     n_jobs: int | None
+
+    @property
+    def _added(self) -> list[Term]:
+        """The rules and linear terms, in the order in which scores add them up."""
+        return [*self.rules_, *getattr(self, "linear_terms_", ())]  # older model files lack them
 
     def _scores(self, X: Any) -> Floats:
         check_is_fitted(self)
         check_table(self, X, reset=False)
         with threads(self.n_jobs):
-            return score_rules(self.rules_, self.intercept_, X)
+            return score_rules(self._added, self.intercept_, X)
 
     def _terms(self) -> RuleTerms:
-        """Return the rules that the scores add up."""
+        """Return the rules and linear terms that the scores add up."""
         return RuleTerms(
-            tuple(self.rules_), self.intercept_, partial(check_table, self, reset=False)
+            tuple(self._added), self.intercept_, partial(check_table, self, reset=False)
         )
 
     def explain(self, X: Any) -> tuple[Explanation, ...]:
-        """Return for each row which rules hold, and the sum of their weights.
+        """Return for each row which rules hold, what linear terms add, and the sum of all.
 
         Parameters
         ----------
@@ -66,29 +76,32 @@ class RuleExport:
         """
         check_is_fitted(self)
         check_table(self, X, reset=False)
-        return explain_rows(self.rules_, self.intercept_, X)
+        return explain_rows(self._added, self.intercept_, X)
 
     def to_frame(self) -> pd.DataFrame:
-        """Return a table of all rules, heaviest first.
+        """Return a table of all rules, heaviest first, and of the linear terms after them.
 
         Returns
         -------
         frame : pandas.DataFrame
             ``rule`` (text), a weight for each output, ``coverage`` (share of the training rows),
-            ``length`` and ``norm`` (what the rule counts in the objective).
+            ``length`` and ``norm`` (what the rule counts in the objective). The weight of a linear
+            term is that of one unit of its column, and its coverage NaN.
         """
         check_is_fitted(self)
         import pandas as pd
 
         names = self._weight_names()
-        weights = {name: [rule.weights[t] for rule in self.rules_] for t, name in enumerate(names)}
+        terms = self._added
+        n_linear = len(terms) - len(self.rules_)
+        weights = {name: [term.weights[t] for term in terms] for t, name in enumerate(names)}
         return pd.DataFrame(
             {
-                "rule": [rule.text for rule in self.rules_],
+                "rule": [term.name for term in terms],
                 **weights,
-                "coverage": [rule.coverage for rule in self.rules_],
-                "length": [rule.length for rule in self.rules_],
-                "norm": self.norms_,
+                "coverage": [rule.coverage for rule in self.rules_] + [np.nan] * n_linear,
+                "length": [term.length for term in terms],
+                "norm": np.append(self.norms_, getattr(self, "linear_norms_", ())),
             }
         )
 
@@ -100,7 +113,7 @@ class RuleExport:
         check_is_fitted(self)
         one = len(self.intercept_) == 1
         return {
-            "rules": self.rules_,
+            "rules": self._added,
             "intercept": float(self.intercept_[0]) if one else self.intercept_.tolist(),
             "classes": self._classes(),
             "separate": self._separate(),
@@ -181,6 +194,11 @@ class RuleExport:
             ``print`` shows it; ``to_html()``, ``to_csv()`` and ``to_frame()`` give other forms, and
             ``changed`` is the share of decisions that rounding changes.
         """
+        if getattr(self, "linear_terms_", ()):
+            raise InputError(
+                "A model with linear terms has no scorecard, which adds whole points where rules "
+                "hold; fit with linear_terms=False."
+            )
         model = self._export(False)
         checked = check_model(
             model["rules"],
