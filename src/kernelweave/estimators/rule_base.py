@@ -59,7 +59,7 @@ class BaseRuleEnsemble(
     cut_strategy: str = "quantile"
     categorical: Any = "auto"
     max_length: int | None = None
-    linear_terms: bool = False
+    linear_terms: bool | str = False
     task_correlation: Any = None
     threshold: float = 1e-3
     max_rules: int | None = None
@@ -84,7 +84,6 @@ class BaseRuleEnsemble(
 
     n_features_in_: int = field(init=False)
     propositions_: Statements = field(init=False)
-    _linear = ()  # terms in the scale of the fit: columns of numbers beside the propositions
 
     _declaration: ClassVar[Declaration] = Declaration(
         "rules",
@@ -121,7 +120,7 @@ class BaseRuleEnsemble(
         "cut_strategy": Propositions._parameter_constraints["cut_strategy"],
         "categorical": Propositions._parameter_constraints["categorical"],
         "max_length": [Interval(Integral, 1, None, closed="left"), None],
-        "linear_terms": ["boolean"],
+        "linear_terms": ["boolean", StrOptions({"auto"})],
         "task_correlation": "no_validation",  # checked with the number of outputs
         "threshold": [Interval(Real, 0, 1, closed="left")],
         "max_rules": [Interval(Integral, 1, None, closed="left"), None],
@@ -291,7 +290,7 @@ class BaseRuleEnsemble(
         maker = self._maker().fit_summary(summary)
         nominal = maker.nominal_columns(summary)
         self._take(
-            maker.propositions_, linear_columns(summary, nominal) if self.linear_terms else ()
+            maker.propositions_, linear_columns(summary, nominal) if self._has_lines else ()
         )
 
     def _take(self, propositions: Statements, linear: tuple[LinearTerm, ...] = ()) -> None:
@@ -302,9 +301,14 @@ class BaseRuleEnsemble(
             raise InputError(f"required: column {min(both)} is also in forbidden.")
         read_directions(self.monotone, *self._known_columns())
         self.propositions_ = tuple(p for p in propositions if p.position not in forbidden)
-        self.__dict__.pop("_linear", None)
-        if kept := tuple(term for term in linear if term.position not in forbidden):
-            self._linear = kept
+        # In the scale of the fit: columns of numbers beside the propositions.
+        self._linear = tuple(term for term in linear if term.position not in forbidden)
+
+    @property
+    def _has_lines(self) -> bool:
+        """Whether linear terms are wanted; "auto": where they are possible."""
+        possible = self.rho == 1.0 and self.propositions == "auto"
+        return possible if self.linear_terms == "auto" else bool(self.linear_terms)
 
     @property
     def _statements(self) -> tuple[Proposition | LinearTerm, ...]:

@@ -57,8 +57,10 @@ class _RulePathCV(PathCV):
         Most cuts for a column of numbers.
     max_length : int or None, default=3
         Longest conjunction that may become a rule.
+    linear_terms : bool or "auto", default="auto"
+        As in `RuleEnsembleClassifier`; by default for ``rho=1``.
     max_rules : int or None, default=30
-        Most rules; the number in use is chosen. None: as many as C gives.
+        Most rules, linear terms among them; the number in use is chosen. None: as many as C gives.
     refit : bool, default=True
         As in `RuleEnsembleClassifier`.
     tol : float, default=1e-3
@@ -79,6 +81,7 @@ class _RulePathCV(PathCV):
     selection: str | float = "one_standard_error"
     n_cuts: int = 8
     max_length: int | None = 3
+    linear_terms: bool | str = "auto"
     max_rules: int | None = 30
     refit: bool = True
     tol: float = 1e-3

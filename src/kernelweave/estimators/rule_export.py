@@ -179,6 +179,8 @@ class RuleExport:
     def to_scorecard(self, X: Any = None, *, points: int | None = None) -> Scorecard:
         """Round the weights of the rules to whole points that can be added up by hand.
 
+        A linear term has points for bands of its column.
+
         Parameters
         ----------
         X : array or data frame of shape (n_samples, n_features), default=None
@@ -194,11 +196,6 @@ class RuleExport:
             ``print`` shows it; ``to_html()``, ``to_csv()`` and ``to_frame()`` give other forms, and
             ``changed`` is the share of decisions that rounding changes.
         """
-        if getattr(self, "linear_terms_", ()):
-            raise InputError(
-                "A model with linear terms has no scorecard, which adds whole points where rules "
-                "hold; fit with linear_terms=False."
-            )
         model = self._export(False)
         checked = check_model(
             model["rules"],

@@ -264,13 +264,13 @@ class SparseSearch(RuleSearch):
 
 def search_of(model: Any) -> RuleSearch:
     """Return the search that the parameters of a model ask for; refuse what it cannot do."""
-    if model.linear_terms and model.propositions == "given":
+    if model._has_lines and model.propositions == "given":
         raise InputError("linear_terms: needs propositions='auto', got 'given'.")
     if model.rho > 1.0:
         for name in ("monotone", "max_columns"):
             if getattr(model, name) is not None:
                 raise InputError(f"{name}: needs rho=1, got rho={model.rho:g}.")
-        if model.linear_terms:
+        if model._has_lines:
             raise InputError(f"linear_terms: needs rho=1, got rho={model.rho:g}.")
         return HierarchicalSearch()
     if model.task_correlation is not None:

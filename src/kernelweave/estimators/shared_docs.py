@@ -184,9 +184,10 @@ RULE_PARAMETERS = {
     'categorical : "auto" or list of names or positions, default="auto"': """Columns of numbers to
         treat as categories; see `Propositions`.""",
     "max_length : int or None, default=None": "Longest conjunction that may become a rule.",
-    "linear_terms : bool, default=False": """Whether columns of more than two numbers may also add
-        to the score themselves, between their 2.5 % and 97.5 % quantiles; such a term costs as much
-        as a rule of one condition. Needs ``rho=1`` and ``propositions="auto"``.""",
+    'linear_terms : bool or "auto", default=False': """Whether columns of more than two numbers may
+        also add to the score themselves, between their 2.5 % and 97.5 % quantiles; such a term
+        costs as much as a rule of one condition. Needs ``rho=1`` and ``propositions="auto"``;
+        "auto": where both are so.""",
     "task_correlation : float, array of shape (n_outputs, n_outputs) or None, default=None": """How
         the outputs of several classes, labels or tasks are related: a matrix ``B``, or a number mu
         for ``I + 11'/mu`` (small values pull them together). None: not at all, but they share

@@ -20,8 +20,9 @@ def check_rules(model: Any) -> None:
         check_type("an item of propositions_", proposition, Proposition)
         _check_column(model, proposition)
     n_outputs = model.intercept_.size
-    check_type("_linear", model._linear, tuple)
-    for term in [*model._linear, *getattr(model, "linear_terms_", ())]:
+    offered = getattr(model, "_linear", ())  # older files lack it
+    check_type("_linear", offered, tuple)
+    for term in [*offered, *getattr(model, "linear_terms_", ())]:
         check_type("a linear term", term, LinearTerm)
         _check_column(model, term)
     for rule in model.rules_:

@@ -91,7 +91,7 @@ def _linear(terms: Any, outputs: list[Any]) -> Table:
 def _card(subject: Subject) -> dict[str, Any] | None:
     """Return the scorecard, with the effect of rounding on the rows of the page."""
     model = subject.estimator
-    if not model.rules_ or _has_linear(model) or len(model.intercept_) > _OUTPUTS:
+    if not model._added or len(model.intercept_) > _OUTPUTS:
         return None
     card = model.to_scorecard(subject.rows)
     titles = [text_column("rule"), *(Column(clip(name, _TITLE)) for name in card.outputs)]
