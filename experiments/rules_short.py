@@ -291,7 +291,9 @@ def _path(model: Any) -> list[tuple[float, float]]:
 def main(arguments: list[str] | None = None) -> int:
     """Run what is still missing, and write the page and the picture."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--group", default="development", choices=["development", "judgement", "second"])
+    parser.add_argument(
+        "--group", default="development", choices=["development", "judgement", "second"]
+    )
     parser.add_argument("--methods", default=",".join(PEERS))
     parser.add_argument("--tables", default="", help="some of the tables, separated by commas")
     parser.add_argument("--splits", type=int, default=1)

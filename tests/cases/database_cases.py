@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 
 import quick
-from kernelweave.rules import Link, LinearTerm, Proposition, Rule, score_rules
+from kernelweave.rules import LinearTerm, Link, Proposition, Rule, score_rules
 from kernelweave.rules.dates import year_of
 
 N = 2_500 if quick.is_quick else 10_000

@@ -187,7 +187,9 @@ def test_linear_terms_with_several_outputs_and_resamples():
     assert model.decision_function(X).shape == (len(y), 3)
     assert all(len(term.weights) == 3 for term in model.linear_terms_)
     assert len(model.linear_stability_) == len(model.linear_terms_) > 0
-    stable = dict(zip([t.feature for t in model.linear_terms_], model.linear_stability_, strict=True))
+    stable = dict(
+        zip([t.feature for t in model.linear_terms_], model.linear_stability_, strict=True)
+    )
     assert stable["a"] >= 0.75
     sums = [explained.scores for explained in model.explain(X)]
     np.testing.assert_allclose(sums, model.decision_function(X), rtol=0, atol=0)

@@ -128,5 +128,7 @@ def test_linear_terms_have_points_for_bands():
     assert card.totals([[np.nan]]).tolist() == [[round(0.5 * card.scale)]]
     few = make_scorecard(model, ["points"], points=2)
     assert len(few.rules) + few.n_dropped == 3  # 3.2 points from end to end
-    tiny = make_scorecard(check_model([term, Rule((), 99.0, 1.0)], 0.5, None, None), ["y"], points=1)
+    tiny = make_scorecard(
+        check_model([term, Rule((), 99.0, 1.0)], 0.5, None, None), ["y"], points=1
+    )
     assert [rule.text for rule in tiny.rules] == ["always"]

@@ -252,7 +252,11 @@ def test_bound_without_steps_counts_columns_of_numbers():
     assert result.lower_bound <= optimum(P, Y, cost, Logistic(), L=L) * (1 + 1e-7)
     restricted = SparseProblem(
         RuleBank(replace(PackedRows.of(P), linear=L)).restricted(np.arange(8) != 5),
-        Y, cost, Logistic(), 2.0, 5,
+        Y,
+        cost,
+        Logistic(),
+        2.0,
+        5,
     )
     few = sparse_lattice(restricted, Limits(TOL, 1000), max_nodes=500)
     assert few.objective == pytest.approx(optimum(P, Y, cost, Logistic(), L=L[:, 1:]), rel=1e-5)

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import KW_ONLY, dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, field
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from kernelweave import _core
 from kernelweave._dask import PartedTable, fetch, is_dask
 from kernelweave._declaration import CERTIFICATE, Declaration
 from kernelweave._summary import NotebookSummary
@@ -21,7 +20,7 @@ from kernelweave.banks.rules import PackedRows
 from kernelweave.candidates.lattice import ConjunctionLattice
 from kernelweave.errors import InputError, warn
 from kernelweave.losses import Loss
-from kernelweave.rules import LinearTerm, Proposition, Propositions, Rule, essential
+from kernelweave.rules import LinearTerm, Proposition, Propositions
 from kernelweave.rules.constraints import find_columns, proposition_signs, read_directions
 from kernelweave.rules.linear import linear_columns
 from kernelweave.rules.packing import RowParts, given_block, pack_block, pack_rows, read_given
@@ -267,7 +266,7 @@ class BaseRuleEnsemble(
         if self.propositions == "given":
             self._take(read_given(table))
         else:
-            self._choose(summarise(table, weight))
+            self._propose(summarise(table, weight))
         with threads(self.n_jobs):
             return pack_rows(X, self.propositions_, self._linear)
 
@@ -282,16 +281,14 @@ class BaseRuleEnsemble(
                     "propositions='given'."
                 )
         else:
-            self._choose(join_summaries(parts.map(summarise_block, parts.n_rows, by_row=weight)))
+            self._propose(join_summaries(parts.map(summarise_block, parts.n_rows, by_row=weight)))
         return PackedRows.join(parts.map(pack_block, self.propositions_, self._linear))
 
-    def _choose(self, summary: TableSummary) -> None:
+    def _propose(self, summary: TableSummary) -> None:
         """Choose the propositions and the columns of linear terms by the values of the columns."""
         maker = self._maker().fit_summary(summary)
         nominal = maker.nominal_columns(summary)
-        self._take(
-            maker.propositions_, linear_columns(summary, nominal) if self._has_lines else ()
-        )
+        self._take(maker.propositions_, linear_columns(summary, nominal) if self._has_lines else ())
 
     def _take(self, propositions: Statements, linear: tuple[LinearTerm, ...] = ()) -> None:
         """Leave out what is about forbidden columns, and check the columns of all constraints."""
@@ -393,59 +390,6 @@ class BaseRuleEnsemble(
                 f"{type(self).__name__}: no column of X gives a proposition, since all are "
                 "constant; the model is an intercept alone."
             )
-
-    def _write_rules(
-        self, ensemble: Ensemble, lattice: ConjunctionLattice, rows: MergedRows
-    ) -> None:
-        """Turn conjunctions into rules; equivalent ones are merged."""
-        statements = self._statements
-        linear = np.array([lattice.bank.is_linear(node) for node in ensemble.conjunctions], bool)
-        self._write_linear(ensemble.kept(linear))
-        ensemble = ensemble.kept(~linear)
-        counts = np.ones(len(rows.Y)) if rows.weight is None else rows.weight
-        merged: dict[
-            frozenset[Proposition], tuple[tuple[Proposition, ...], Floats, float, int]
-        ] = {}
-        for k, (node, value, norm) in enumerate(
-            zip(ensemble.conjunctions, ensemble.values, ensemble.norms, strict=True)
-        ):
-            conditions = essential([statements[c] for c in node])
-            key = frozenset(conditions)
-            if key in merged:
-                _, other, size, first = merged[key]
-                merged[key] = (conditions, other + value, size + norm, first)
-            else:
-                merged[key] = (conditions, value, norm, k)
-        found = sorted(merged.values(), key=lambda item: -item[2])
-        order = [k for *_, k in found]
-        bits = lattice.bank.columns_of([ensemble.conjunctions[k] for k in order])
-        covered = _core.bit_sums(bits, counts[:, None])[:, 0] / counts.sum()
-        one = len(ensemble.intercept) == 1
-        self.rules_ = [
-            Rule(conditions, float(value[0]) if one else tuple(value.tolist()), min(1.0, share))
-            for (conditions, value, _, _), share in zip(found, covered.tolist(), strict=True)
-        ]
-        self.norms_ = np.array([norm for _, _, norm, _ in found])
-        for name in ("refit_gap_", "stability_"):
-            self.__dict__.pop(name, None)
-        if self.refit:
-            self.refit_gap_ = float(ensemble.gap)
-        if ensemble.stability is not None:
-            self.stability_ = ensemble.stability[order]
-
-    def _write_linear(self, ensemble: Ensemble) -> None:
-        """Turn columns of numbers into linear terms, those of the largest norm first."""
-        ensemble = ensemble.kept(np.argsort(-ensemble.norms, kind="stable"))
-        one, first = len(ensemble.intercept) == 1, len(self.propositions_)
-        self.linear_terms_ = []
-        for (number,), value in zip(ensemble.conjunctions, ensemble.values, strict=True):
-            column = self._linear[number - first]
-            weights = tuple((value * column.weights[0]).tolist())
-            self.linear_terms_.append(replace(column, weight=weights[0] if one else weights))
-        self.linear_norms_ = ensemble.norms
-        self.__dict__.pop("linear_stability_", None)
-        if ensemble.stability is not None:
-            self.linear_stability_ = ensemble.stability
 
     def _n_learned(self, shared: RuleProblem) -> float:
         return np.inf  # all conjunctions are candidates

@@ -1,23 +1,28 @@
-"""Use of fitted rules: scores, explanations, tables, SQL and Python code."""
+"""Fitted rules and linear terms, and their use: scores, explanations, tables, SQL and Python."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from kernelweave import _core
 from kernelweave._threads import threads
 from kernelweave._types import Floats
+from kernelweave.candidates.lattice import ConjunctionLattice
 from kernelweave.errors import InputError
 from kernelweave.rules import (
     Explanation,
     LinearTerm,
     Link,
+    Proposition,
     Rule,
     Scorecard,
+    essential,
     explain_rows,
     score_rules,
     to_python,
@@ -28,6 +33,8 @@ from kernelweave.rules.linear import Term
 from kernelweave.rules.scorecard import make_scorecard
 from kernelweave.rules.table import check_table
 
+from .duplicates import MergedRows
+from .rule_selection import Ensemble
 from .terms import RuleTerms
 
 if TYPE_CHECKING:
@@ -42,7 +49,63 @@ class RuleExport:
     linear_terms_: list[LinearTerm]
     linear_norms_: Floats
     intercept_: Floats
+    propositions_: tuple[Proposition, ...]
+    refit: bool
     n_jobs: int | None
+    _linear: tuple[LinearTerm, ...]
+
+    def _write_rules(
+        self, ensemble: Ensemble, lattice: ConjunctionLattice, rows: MergedRows
+    ) -> None:
+        """Turn conjunctions into rules; equivalent ones are merged."""
+        statements = self.propositions_
+        linear = np.array([lattice.bank.is_linear(node) for node in ensemble.conjunctions], bool)
+        self._write_linear(ensemble.kept(linear))
+        ensemble = ensemble.kept(~linear)
+        counts = np.ones(len(rows.Y)) if rows.weight is None else rows.weight
+        merged: dict[
+            frozenset[Proposition], tuple[tuple[Proposition, ...], Floats, float, int]
+        ] = {}
+        for k, (node, value, norm) in enumerate(
+            zip(ensemble.conjunctions, ensemble.values, ensemble.norms, strict=True)
+        ):
+            conditions = essential([statements[c] for c in node])
+            key = frozenset(conditions)
+            if key in merged:
+                _, other, size, first = merged[key]
+                merged[key] = (conditions, other + value, size + norm, first)
+            else:
+                merged[key] = (conditions, value, norm, k)
+        found = sorted(merged.values(), key=lambda item: -item[2])
+        order = [k for *_, k in found]
+        bits = lattice.bank.columns_of([ensemble.conjunctions[k] for k in order])
+        covered = _core.bit_sums(bits, counts[:, None])[:, 0] / counts.sum()
+        one = len(ensemble.intercept) == 1
+        self.rules_ = [
+            Rule(conditions, float(value[0]) if one else tuple(value.tolist()), min(1.0, share))
+            for (conditions, value, _, _), share in zip(found, covered.tolist(), strict=True)
+        ]
+        self.norms_ = np.array([norm for _, _, norm, _ in found])
+        for name in ("refit_gap_", "stability_"):
+            self.__dict__.pop(name, None)
+        if self.refit:
+            self.refit_gap_ = float(ensemble.gap)
+        if ensemble.stability is not None:
+            self.stability_ = ensemble.stability[order]
+
+    def _write_linear(self, ensemble: Ensemble) -> None:
+        """Turn columns of numbers into linear terms, those of the largest norm first."""
+        ensemble = ensemble.kept(np.argsort(-ensemble.norms, kind="stable"))
+        one, first = len(ensemble.intercept) == 1, len(self.propositions_)
+        self.linear_terms_ = []
+        for (number,), value in zip(ensemble.conjunctions, ensemble.values, strict=True):
+            column = self._linear[number - first]
+            weights = tuple((value * column.weights[0]).tolist())
+            self.linear_terms_.append(replace(column, weight=weights[0] if one else weights))
+        self.linear_norms_ = ensemble.norms
+        self.__dict__.pop("linear_stability_", None)
+        if ensemble.stability is not None:
+            self.linear_stability_ = ensemble.stability
 
     @property
     def _added(self) -> list[Term]:
