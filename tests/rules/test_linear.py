@@ -72,7 +72,7 @@ def test_columns_are_clipped_and_scaled_like_a_typical_rule():
         assert np.mean(known < term.high) <= 0.975 <= np.mean(known <= term.high)
         clipped = np.clip(known, term.low, term.high)
         assert term.mean == pytest.approx(clipped.mean(), rel=1e-12)
-        assert term.weight * clipped.std() == pytest.approx(0.4, rel=1e-6)
+        assert term.weight * clipped.std() == pytest.approx(0.8, rel=1e-6)
         assert term.amounts(values)[np.isnan(values)].tolist() == [0.0] * np.isnan(values).sum()
 
 
@@ -86,4 +86,4 @@ def test_weights_count_rows():
 def test_columns_beyond_the_largest_square():
     X = np.array([[1e300], [-1e300], [5e299], [0.0]] * 5)
     (term,) = linear_columns(summarise(X))
-    assert np.std(term.weight * term.amounts(X[:, 0])) == pytest.approx(0.4)
+    assert np.std(term.weight * term.amounts(X[:, 0])) == pytest.approx(0.8)

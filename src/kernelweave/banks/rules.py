@@ -92,8 +92,8 @@ class PackedRows:
 class RuleBank(KernelCollection):
     """Zero-one features of rules, each the kernel ``phi phi'`` of rank one.
 
-    No Gram matrix of a rule is ever formed: a rule is one bit per row. Columns of numbers beside the
-    rules have no bits; their propositions never hold.
+    No Gram matrix of a rule is ever formed: a rule is one bit per row. Columns of numbers beside
+    the rules have no bits; their propositions never hold.
     """
 
     def __init__(self, propositions: PackedRows) -> None:

@@ -203,7 +203,7 @@ def _after(prepare: Prepare, function: Function, slopes: Floats | None = None) -
 
 @separate.register
 def separate_rules(terms: RuleTerms, owner: Indices, prepare: Prepare, table: Any) -> Separable:
-    """Return rules on several columns as products of truth values, others and linear terms as sums."""
+    """Return rules on several columns as products of truth values, other terms as sums."""
     constant = np.array(terms.intercept, dtype=np.float64)
     single: dict[int, list[Term]] = {}
     several: list[dict[int, list[Proposition | LinearTerm]]] = []

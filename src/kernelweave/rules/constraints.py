@@ -61,8 +61,8 @@ def proposition_signs(
     """Return the sign of weights that keeps the score monotone, for each proposition.
 
     ``x > t`` under direction 1 may only raise the score and ``x <= t`` only lower it, and a linear
-    term may only rise, so that the sum is monotone in ``x``. Directions, 1 or -1, are by position of the column; None
-    where no column has one.
+    term may only rise, so that the sum is monotone in ``x``. Directions, 1 or -1, are by position
+    of the column; None where no column has one.
 
     Examples
     --------

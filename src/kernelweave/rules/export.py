@@ -69,7 +69,7 @@ class Model:
 
 
 def needed(term: Term) -> tuple[Proposition | LinearTerm, ...]:
-    """Return what is read of a row for a term: conditions that no other one implies, or a column."""
+    """Return what a term reads of a row: conditions that no other one implies, or a column."""
     return (term,) if isinstance(term, LinearTerm) else essential(term.conditions)
 
 
