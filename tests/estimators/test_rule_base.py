@@ -174,7 +174,7 @@ def test_a_required_column_may_have_a_linear_term():
     rng = np.random.default_rng(0)
     X = np.column_stack([rng.exponential(size=200), rng.normal(size=200)])
     y = X[:, 0] + 3.0 * X[:, 1]
-    model = linear(RuleEnsembleRegressor, C=0.2, max_rules=2, n_cuts=1, refit=True).fit(X, y)
+    model = linear(RuleEnsembleRegressor, C=0.02, max_rules=2, n_cuts=1, refit=True).fit(X, y)
     assert {term.position for term in model.linear_terms_} == {1}
     model.set_params(required=[0]).fit(X, y)
     assert {term.position for term in model.linear_terms_} == {0, 1}
