@@ -131,8 +131,9 @@ def test_linear_terms_are_part_of_the_certified_problem(kind):
 def test_rows_that_differ_in_a_number_stay_apart(refit):
     """One cut makes two kinds of rows, but the line sees all of them."""
     x = np.linspace(-1.0, 1.0, 2000)[:, None]
-    model = linear(RuleEnsembleRegressor, n_cuts=1, C=100.0, refit=refit).fit(x, 3.0 * x[:, 0])
-    assert model.score(x, 3.0 * x[:, 0]) > 0.98
+    y = np.round(3.0 * x[:, 0])  # few targets: many rows are alike but for the line
+    model = linear(RuleEnsembleRegressor, n_cuts=1, C=100.0, refit=refit).fit(x, y)
+    assert model.score(x, y) > 0.95
     assert len(np.unique(model.predict(x))) > 50
 
 
