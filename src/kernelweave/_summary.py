@@ -135,7 +135,7 @@ def headline(model: Any, target: str | None = None) -> str:
         return _pairs(model)
     goal = describe_goal(model, target)
     if learns == "rules":
-        return f"{goal} by {count(len(model.rules_), 'rule')}{_strongest_rule(model)}."
+        return f"{goal} by {count_rules(model)}{_strongest_rule(model)}."
     text = f"{goal} {_means(model)}"
     if has_aspect(model, "labels"):
         wrong = model.suspects()
@@ -203,10 +203,23 @@ def _heaviest(names: list[str], weights: Floats) -> str:
     return f"the {word}, {clip(names[top])}, carries {weights[top]:.0%} of the weight"
 
 
+def count_rules(model: Any) -> str:
+    """Return the number of rules, and of linear terms where there are some."""
+    rules, n_linear = count(len(model.rules_), "rule"), len(getattr(model, "linear_terms_", ()))
+    return f"{rules} and {count(n_linear, 'linear term')}" if n_linear else rules
+
+
+def by_norm(model: Any) -> list[tuple[Any, float]]:
+    """Return rules and linear terms with their norms, the largest first."""
+    norms = np.append(model.norms_, getattr(model, "linear_norms_", ()))
+    order = np.argsort(-norms, kind="stable")
+    return [(model._added[k], float(norms[k])) for k in order]
+
+
 def _strongest_rule(model: Any) -> str:
-    if not model.rules_:
+    if not model._added:
         return ", so it predicts the same for every row"
-    return f"; the most important one is \u201c{clip(model.rules_[0].text)}\u201d"
+    return f"; the most important one is \u201c{clip(by_norm(model)[0][0].text)}\u201d"
 
 
 def _pairs(model: Any) -> str:
@@ -361,11 +374,12 @@ def largest(model: Any, most: int = _TOP) -> list[tuple[str, str, float]]:
     if learns == "clusters":
         return []
     if learns == "rules":
-        top = float(np.max(model.norms_, initial=0.0)) or 1.0
+        found = by_norm(model)
+        top = max((norm for _, norm in found), default=0.0) or 1.0
         one = len(model.intercept_) == 1
         return [
-            (rule.text, f"{rule.weights[0]:+.3g}" if one else "", float(norm) / top)
-            for rule, norm in zip(model.rules_[:most], model.norms_, strict=False)
+            (term.name, f"{term.weights[0]:+.3g}" if one else "", norm / top)
+            for term, norm in found[:most]
         ]
     names, weights = weight_names(model), shares(model)
     order = [int(j) for j in np.argsort(-weights, kind="stable")[:most] if weights[j] > 0]

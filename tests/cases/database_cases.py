@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 
 import quick
-from kernelweave.rules import Link, Proposition, Rule, score_rules
+from kernelweave.rules import LinearTerm, Link, Proposition, Rule, score_rules
 from kernelweave.rules.dates import year_of
 
 N = 2_500 if quick.is_quick else 10_000
@@ -60,6 +60,10 @@ def hard_rules(n_outputs=1, wide=True, seed=1, n_rules=150):
     while len(rules) < n_rules:
         pair = rng.choice(len(known), 2, replace=False)
         rules.append(Rule(tuple(known[k] for k in pair), tuple(rng.normal(size=n_outputs)), 0.5))
+    for ends in (("age", 0, AGES[0], AGES[0] + 20.5), ("big", 1, BIG - 1.0, BIG + 2.0)):
+        name, position, low, high = ends
+        weights = tuple(rng.normal(size=n_outputs))
+        rules.append(LinearTerm(name, position, low, high, low + 0.25 * (high - low), weights))
     return rules
 
 

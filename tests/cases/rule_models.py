@@ -6,7 +6,7 @@ import pandas as pd
 from hypothesis import HealthCheck
 from hypothesis import strategies as st
 
-from kernelweave.rules import Proposition, Rule
+from kernelweave.rules import LinearTerm, Proposition, Rule
 from quick import examples
 
 LEVELS = ("small", "it's", "big\\")
@@ -44,7 +44,10 @@ nothing = st.sampled_from([None, float("nan")])
 
 @st.composite
 def models(draw, n_outputs=None):
-    """Draw rules over four columns (number, text, truth, order), and rows to try them on."""
+    """Draw rules over four columns (number, text, truth, order), and rows to try them on.
+
+    There are linear terms of the number among the rules.
+    """
     features = draw(st.lists(names, min_size=4, max_size=4, unique_by=lambda n: n.casefold()))
     number, text, truth, order = features
     numbers = draw(st.lists(finite, min_size=1, max_size=4))
@@ -76,12 +79,12 @@ def models(draw, n_outputs=None):
     )
     outputs = draw(st.integers(1, 3)) if n_outputs is None else n_outputs
     weights = finite if outputs == 1 else st.tuples(*[finite] * outputs)
-    rules = draw(
-        st.lists(
-            st.builds(Rule, st.lists(proposition, max_size=3).map(tuple), weights, st.just(0.5)),
-            max_size=5,
-        )
+    rule = st.builds(Rule, st.lists(proposition, max_size=3).map(tuple), weights, st.just(0.5))
+    ends = st.lists(finite, min_size=3, max_size=3, unique=True).map(sorted)
+    linear = st.builds(
+        lambda ends, weight: LinearTerm(number, 0, ends[0], ends[2], ends[1], weight), ends, weights
     )
+    rules = draw(st.lists(st.one_of(rule, rule, linear), max_size=5))
     intercept = draw(weights)
     rows = draw(
         st.lists(

@@ -123,7 +123,7 @@ def test_hints_after_rules_that_did_not_converge(patients, capsys, monkeypatch):
     options += ("--test-share", 0, "--quiet", "--no-report")
     _, err = run(capsys, *options, "--max-iter", 2, "--tol", 1e-6)
     assert err.endswith("raise --max-iter (now 2) or --tol.\n")
-    few = {"max_nodes": 1}
+    few = {"max_nodes": 1, "linear_terms": False}  # a linear term alone would converge
     rules = replace(METHODS["rules"], arguments=lambda problem, settings: few)
     monkeypatch.setitem(METHODS, "rules", rules)
     _, err = run(capsys, *options)

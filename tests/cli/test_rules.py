@@ -13,6 +13,8 @@ LONG = ["a rather long name of a class, number one", "a rather long name of a cl
 
 
 def test_rules(patients, capsys):
+    table = TABLE.assign(ill=np.where(GROUP == 1, "yes", "no"))  # of a middle age: no line
+    table.to_csv("t.csv", index=False)
     fit(capsys, "rules", "--ignore", "seen")
     ensemble = load("t.kw")[-1]
     out, err = run(capsys, "rules", "t.kw")
@@ -29,24 +31,51 @@ def test_rules(patients, capsys):
 
     query, _ = run(capsys, "rules", "t.kw", "--sql", "--dialect", "sqlite", "--table", "cases")
     with sqlite3.connect(":memory:") as database:
-        TABLE.to_sql("cases", database)
+        table.to_sql("cases", database)
         answers = database.execute(query).fetchall()
     names = {}
     exec(run(capsys, "rules", "t.kw", "--python")[0], names)
-    expected = load("t.kw").predict(TABLE).tolist()
+    expected = load("t.kw").predict(table).tolist()
     assert [answer[-1] for answer in answers] == expected
-    rows = TABLE.to_dict("records")
+    rows = table.to_dict("records")
     assert [names["predict"](row)[0] for row in rows] == expected
 
     card, _ = run(capsys, "rules", "t.kw", "--scorecard", "text", "--data", "t.csv")
-    assert card == f"{ensemble.to_scorecard(load('t.kw')[:-1].transform(TABLE))}\n"
-    assert f"of {len(TABLE)} decisions." in card
+    assert card == f"{ensemble.to_scorecard(load('t.kw')[:-1].transform(table))}\n"
+    assert f"of {len(table)} decisions." in card
     card, _ = run(capsys, "rules", "t.kw", "--scorecard", "csv")
     assert card == ensemble.to_scorecard().to_csv()
     assert run(capsys, "rules", "t.kw", "--scorecard", "html")[0].startswith("<table>")
 
     fit(capsys, "mkl")
     assert "MKLClassifier, which has no rules" in run(capsys, "rules", "t.kw", code=2)[1]
+
+
+def test_linear_terms(patients, capsys):
+    fit(capsys, "rules", "--ignore", "seen")
+    model = load("t.kw")
+    (term,) = model[-1].linear_terms_
+    out, err = run(capsys, "rules", "t.kw")
+    assert err == ""
+    assert " 1 linear term. A score is the base score " in " " + out
+    assert "its weight times the distance from the mean" in out
+    assert f"age ({term.low:.4g} to {term.high:.4g}, mean {term.mean:.4g})" in out
+    assert f"{term.weight:+.4g}" in out
+    (found,) = json.loads(run(capsys, "rules", "t.kw", "--json")[0])["linear_terms"]
+    assert found["column"] == "age"
+    assert found["weights"] == [term.weight]
+    assert " and 1 linear term" in run(capsys, "info", "t.kw")[0]
+    query, _ = run(capsys, "rules", "t.kw", "--sql", "--dialect", "sqlite", "--table", "cases")
+    with sqlite3.connect(":memory:") as database:
+        TABLE.to_sql("cases", database)
+        answers = database.execute(query).fetchall()
+    names = {}
+    exec(run(capsys, "rules", "t.kw", "--python")[0], names)
+    expected = model.predict(TABLE).tolist()
+    assert [answer[-1] for answer in answers] == expected
+    assert [names["predict"](row)[0] for row in TABLE.to_dict("records")] == expected
+    card, _ = run(capsys, "rules", "t.kw", "--scorecard", "text", "--data", "t.csv")
+    assert card == f"{model[-1].to_scorecard(model[:-1].transform(TABLE))}\n"
 
 
 def test_rules_about_dates(patients, capsys):

@@ -390,10 +390,18 @@ def test_pairs_take_dask_too():
     np.testing.assert_allclose(there.transform(parts).compute(), here.transform(X), atol=1e-12)
 
 
-@pytest.mark.parametrize("model", [RuleEnsembleClassifier(), RuleEnsembleRegressor()])
+@pytest.mark.parametrize(
+    "model",
+    [
+        RuleEnsembleClassifier(),
+        RuleEnsembleRegressor(),
+        RuleEnsembleRegressor(1.0, linear_terms=True),
+    ],
+)
 def test_rules_are_those_of_the_same_rows_here(model):
     X, y = rule_frame()
     y = y.to_numpy() if isinstance(model, RuleEnsembleClassifier) else y.to_numpy().astype(float)
+    y = X["age"].fillna(40.0).to_numpy() if model.linear_terms else y
     weight = np.random.default_rng(6).integers(1, 3, len(X)).astype(float)
     here = clone(model).fit(X, y, weight)
     table = dd.from_pandas(X, npartitions=5)
@@ -402,6 +410,8 @@ def test_rules_are_those_of_the_same_rows_here(model):
     pd.testing.assert_frame_equal(there.to_frame(), here.to_frame())
     np.testing.assert_array_equal(there.predict(table).compute(), here.predict(X))
     assert there.feature_names_in_.tolist() == ["age", "dose", "site"]
+    assert there.linear_terms_ == here.linear_terms_
+    assert bool(there.linear_terms_) == model.linear_terms
 
 
 def test_given_propositions_and_gaps_in_arrays():

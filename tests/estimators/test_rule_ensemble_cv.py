@@ -20,7 +20,7 @@ from rule_use_cases import NEW, SCORE, TRAIN, TWO, N
 
 # The search of the paper: every C gives one model, and the best score wins.
 PAPER = {"rho": 1.1, "n_cuts": 4, "max_rules": None, "refit": False, "selection": "best"}
-SHORT = {"rho": 1.0, "n_cuts": 8, "max_length": 3, "refit": True, "tol": 1e-3}
+SHORT = {"rho": 1.0, "linear_terms": True, "n_cuts": 8, "max_length": 3, "refit": True, "tol": 1e-3}
 
 
 def test_the_best_C_is_fitted_to_all_rows():
@@ -68,10 +68,12 @@ def test_C_and_the_number_of_rules_are_chosen_on_one_path():
             fitted = clone(plain).fit(TRAIN.iloc[train], SCORE[train])
             expected = fitted.score(TRAIN.iloc[test], SCORE[test])
             assert results["scores"][k, fold] == pytest.approx(expected, abs=0.02)
-    assert len(model.rules_) <= 4
+    n_terms = len(model.rules_) + len(model.linear_terms_)
+    assert n_terms <= 4
     assert 0.0 <= model.fold_similarity_ <= 1.0
-    final = RuleEnsembleRegressor(C=model.C_, max_rules=len(model.rules_), **SHORT)
-    assert final.fit(TRAIN, SCORE).rules_ == model.rules_
+    final = RuleEnsembleRegressor(C=model.C_, max_rules=n_terms, **SHORT).fit(TRAIN, SCORE)
+    assert final.rules_ == model.rules_
+    assert final.linear_terms_ == model.linear_terms_
 
 
 @pytest.mark.parametrize(
@@ -135,7 +137,7 @@ def test_the_smaller_C_wins_a_tie():
     assert len(model.rules_) == 1
 
 
-@pytest.mark.parametrize("scoring", ["f1_macro", lambda model, X, y: -float(len(model.rules_))])
+@pytest.mark.parametrize("scoring", ["f1_macro", lambda model, X, y: -float(len(model.to_frame()))])
 def test_other_scores(scoring):
     model = RuleEnsembleClassifierCV(Cs=[0.1, 30.0], cv=2, scoring=scoring).fit(TRAIN, TWO)
     assert model.C_ in (0.1, 30.0)
@@ -170,3 +172,18 @@ def test_cross_validated_models_are_clones_and_pickles():
     assert again.rules_ == model.rules_
     assert clone(model).get_params().keys() == model.get_params().keys()
     assert "C" not in model.get_params()
+
+
+def test_linear_terms_are_used_where_they_are_possible():
+    X = np.random.default_rng(0).normal(size=(200, 3))
+    y = X[:, 0] + 0.3 * np.random.default_rng(1).normal(size=200)
+    model = RuleEnsembleRegressorCV(Cs=[1.0, 10.0], cv=3, max_rules=3).fit(X, y)
+    assert [term.position for term in model.linear_terms_] == [0]
+    assert model.cv_results_["n_rules"].max() <= 3
+    alone = RuleEnsembleRegressorCV(Cs=[1.0, 10.0], cv=3, max_rules=3, linear_terms=False)
+    alone.fit(X, y)
+    assert alone.linear_terms_ == []
+    assert model.cv_results_["mean_score"].max() > alone.cv_results_["mean_score"].max() + 0.05
+    for options in ({"rho": 1.1}, {"propositions": "given"}):
+        other = RuleEnsembleRegressorCV(Cs=[1.0], cv=3, **options).fit(X > 0, y)
+        assert other.linear_terms_ == []

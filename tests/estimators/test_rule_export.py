@@ -129,3 +129,38 @@ def test_explanations_add_up(target):
         sizes = [max(map(abs, rule.weights)) for rule in why.rules]
         assert sizes == sorted(sizes, reverse=True)
         assert str(why).endswith("score")
+
+
+@pytest.mark.parametrize("target", [TWO, THREE, None], ids=["two", "three", "numbers"])
+def test_exports_and_explanations_have_linear_terms(target):
+    kind = RuleEnsembleRegressor if target is None else RuleEnsembleClassifier
+    named = {} if target is None else {"loss": "logistic"}
+    model = kind(1.0, C=30.0, linear_terms=True, n_cuts=2, **named)
+    steep = SCORE + TRAIN["back`tick"] + 2.0 * TRAIN['a "quoted" name'].fillna(0.0)
+    if target is not None:
+        labels = np.unique(target)
+        steep = labels[np.digitize(steep, np.quantile(steep, [0.4, 0.7][: len(labels) - 1]))]
+    model.fit(TRAIN, steep)
+    assert len(model.linear_terms_) == 2
+    assert model.rules_
+    for frame in (TRAIN, NEW):
+        scores = model.predict if target is None else model.decision_function
+        expected = np.asarray(scores(frame), dtype=float).reshape(len(frame), -1)
+        found = run_sqlite(model.to_sql("sqlite"), frame)
+        columns = found.drop(columns="prediction", errors="ignore") if target is not None else found
+        np.testing.assert_array_equal(columns.to_numpy(), expected)
+        found = run_python(model.to_python(), frame)
+        found = found if target is None else [answer[1] for answer in found]
+        np.testing.assert_array_equal(np.array(found).reshape(len(frame), -1), expected)
+        explained = np.array([answer.scores for answer in model.explain(frame)])
+        np.testing.assert_array_equal(explained, expected)
+    table = model.to_frame()
+    assert len(table) == len(model.rules_) + len(model.linear_terms_)
+    assert table["coverage"].isna().sum() == len(model.linear_terms_)
+    card = model.to_scorecard(TRAIN, points=1000)
+    spread = 1.0 if target is not None else 2.0 * model.predict(TRAIN).std()
+    assert card.changed <= 0.25 * spread
+    bands = [rule for rule in card.rules if rule.coverage == 0.0]
+    assert len(bands) > 10
+    with pytest.raises(InputError, match="linear term, which needs the years as numbers"):
+        model.to_sql(dates={model.linear_terms_[0].feature: None})

@@ -170,6 +170,21 @@ def test_rules_are_steps_at_their_thresholds():
     assert np.abs(jumps[1::2]).max() > 0.1
 
 
+def test_linear_terms_are_straight_lines_between_their_ends():
+    model = RuleEnsembleRegressor(1.0, C=10, n_cuts=2, linear_terms=True)
+    model.fit(MIXED, Y + 2 * MIXED["a"])
+    (term,) = (term for term in model.linear_terms_ if term.feature == "a")
+    curve = effects(model, MIXED)["a"]
+    between = np.linspace(curve.points[0], curve.points[-1], 500)
+    mixed = MIXED.loc[np.repeat(0, 500)].assign(a=between)
+    alone = model.predict(mixed) - model.predict(mixed.assign(a=between[0]))
+    own = [r for r in model.rules_ if "a" in r.columns]
+    if all(len(rule.columns) == 1 for rule in own):
+        drawn = np.interp(between, curve.points, curve.values) - curve.values[0]
+        np.testing.assert_allclose(drawn, alone, atol=1e-9)
+    assert {term.low, term.high} & {*curve.points.tolist()} or term.low < curve.points[0]
+
+
 def test_categories_come_in_the_order_of_their_frequency():
     model, table = fitted("mixed")
     curve = effects(model, table)["town"]

@@ -9,7 +9,7 @@ from kernelweave import RuleEnsembleClassifier, RuleEnsembleRegressor
 from kernelweave.errors import InputError
 from kernelweave.inspection import effects, explain
 from kernelweave.inspection.rules import explain_each_rule, explain_rules
-from kernelweave.rules import Proposition, Rule, score_rules
+from kernelweave.rules import LinearTerm, Proposition, Rule, score_rules
 
 
 def mixed_table(n: int, seed: int) -> pd.DataFrame:
@@ -34,8 +34,11 @@ def score(X: pd.DataFrame) -> np.ndarray:
     return 2.0 * (old & (X["colour"] == "red")) - 1.5 * (X["smoker"] & (X["dose"] > 1.5)) + old
 
 
-def made_up(n_rules: int, n_columns: int, longest: int, seed: int) -> list[Rule]:
-    """Return rules of ranges on several columns with two outputs; one has no condition."""
+def made_up(n_rules: int, n_columns: int, longest: int, seed: int) -> list[Rule | LinearTerm]:
+    """Return rules of ranges on several columns and linear terms, with two outputs.
+
+    One rule has no condition.
+    """
     rng = np.random.default_rng(seed)
     rules = [Rule((), (0.5, -1.0), 1.0)]
     for _ in range(n_rules):
@@ -47,6 +50,9 @@ def made_up(n_rules: int, n_columns: int, longest: int, seed: int) -> list[Rule]
             if rng.random() < 0.5:
                 conditions.append(Proposition(f"column {c}", c, "<=", low + 1.5))
         rules.append(Rule(tuple(conditions), tuple(rng.normal(size=2).tolist()), 0.5))
+    for c in (0, 1):
+        weight = tuple(rng.normal(size=2).tolist())
+        rules.append(LinearTerm(f"column {c}", c, -1.0, 0.5 + c, 0.1, weight))
     return rules
 
 
@@ -82,6 +88,9 @@ MODELS = {
         X, np.digitize(score(X), [-0.5, 0.9])
     ),
     "regression": lambda X: RuleEnsembleRegressor(C=10).fit(X, score(X)),
+    "linear terms": lambda X: RuleEnsembleRegressor(1.0, C=10, linear_terms=True).fit(
+        X, score(X) + np.nan_to_num(X["age"]) / 10
+    ),
     "two targets": lambda X: RuleEnsembleRegressor(C=10).fit(
         X, np.column_stack([score(X), np.nan_to_num(X["age"])])
     ),
@@ -97,7 +106,8 @@ def test_fitted_models_with_gaps_and_categories(name, value):
     predict = model.decision_function if hasattr(model, "classes_") else model.predict
     groups = [[column] for column in X.columns]
     behind = mixed_table(25 if value == "joint" else 2, 1)
-    check(model.rules_, model.intercept_, predict, X[:4], behind, groups, value=value)
+    assert bool(model.linear_terms_) == (name == "linear terms")
+    check(model._added, model.intercept_, predict, X[:4], behind, groups, value=value)
 
 
 def test_tasks_have_values_each():
@@ -262,7 +272,7 @@ def test_explain_takes_rule_ensembles(name):
         assert found.errors.shape == found.values.shape
     assert found.feature_names == ("body", "dose", "colour", "smoker")
     by_rule = explain(model, X, background=Z, by="rule")
-    assert by_rule.feature_names == tuple(rule.text for rule in model.rules_)
+    assert by_rule.feature_names == tuple(term.name for term in model._added)
     pairs = explain(model, X, background=Z, interactions=True)
     assert np.allclose(pairs.interaction_values.sum(axis=2), pairs.values, atol=1e-12)
 

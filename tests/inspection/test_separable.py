@@ -33,6 +33,8 @@ SUMS = {
     "a product times a sum": MKLRegressor([RBF(1.0, columns=[0, 1]) * Polynomial(1, 2.0)]),
     "one column": MKLRegressor([Polynomial(3, columns=[1])]),
     "rules": RuleEnsembleRegressor(C=100, max_length=2),
+    "linear terms": RuleEnsembleRegressor(1.0, C=99.0, max_length=2, linear_terms=True),
+    "lines": RuleEnsembleRegressor(1.0, C=9.0, max_length=1, linear_terms=True),
     "a pipeline": make_pipeline(StandardScaler(), MKLRegressor([RBF(1.0), Linear()])),
     "a combination": CombinedRegressor(MEMBERS, weights=[0.6, 0.4]),
 }
@@ -54,7 +56,7 @@ def test_predictions_stay_the_same(name):
     model = SUMS[name].fit(X, Y)
     form = separable_form(model, X)
     np.testing.assert_allclose(evaluated(form, NEW), model.predict(NEW), atol=1e-9)
-    assert form.is_additive == (name in ("sums", "one column"))
+    assert form.is_additive == (name in ("sums", "one column", "lines"))
 
 
 @pytest.mark.parametrize(
@@ -84,5 +86,8 @@ def test_thresholds_are_those_of_the_rules():
     found = thresholds(model)
     assert {(q, v) for q, values in found.items() for v in values} == cuts
     assert cuts
+    ends = RuleEnsembleRegressor(1.0, C=0.1, max_rules=1, refit=True, linear_terms=True)
+    (term,) = ends.fit(X, X[:, 1]).linear_terms_
+    assert thresholds(ends) == {1: [term.low, term.high]}
     assert thresholds(make_pipeline(StandardScaler(), model)) == {}
     assert thresholds(MKLRegressor([Linear()]).fit(X, Y)) == {}

@@ -54,6 +54,11 @@ MODELS = {
     "rules": (RuleEnsembleClassifier(C=1.0), y),
     "rules of three": (RuleEnsembleClassifier(C=1.0), THREE),
     "rule regression": (RuleEnsembleRegressor(C=10.0), AMOUNT),
+    "linear terms": (RuleEnsembleClassifier(1.0, loss="logistic", linear_terms=True), THREE),
+    "a linear term alone": (
+        RuleEnsembleRegressor(1.0, C=0.1, linear_terms=True, max_rules=1, refit=True),
+        AMOUNT,
+    ),
 }
 
 
@@ -87,6 +92,9 @@ def test_gaps_and_names():
     for model in (MKLClassifier(), MetricKernelClassifier(), RuleEnsembleClassifier(C=1.0)):
         scores = run(model.fit(frame, y), rows)[0].ravel()
         np.testing.assert_allclose(scores, model.decision_function(rows), atol=1e-9)
+    linear = RuleEnsembleRegressor(1.0, linear_terms=True).fit(frame, frame["b"].fillna(0.0))
+    assert linear.linear_terms_
+    np.testing.assert_allclose(run(linear, rows)[0].ravel(), linear.predict(rows), atol=1e-12)
 
 
 def test_what_cannot_be_written_is_refused():

@@ -87,6 +87,10 @@ def test_a_table_of_mixed_types(tmp_path):
             SCORE[:, None],
         ),
         (RuleEnsembleRegressor(1.5, fit_intercept=False), np.column_stack([SCORE, -SCORE])),
+        (
+            RuleEnsembleClassifier(1.0, C=9.0, loss="logistic", linear_terms=True, n_resamples=2),
+            THREE,
+        ),
         (RuleEnsembleClassifierCV(Cs=[0.1, 1], cv=2, scoring="f1_macro"), TWO),
         (RuleEnsembleClassifierCV(Cs=np.array([0.1, 1.0]), cv=2), LABELS),
         (RuleEnsembleRegressorCV(Cs=2, cv=2, tol=0.05, max_length=2), SCORE),
@@ -237,6 +241,24 @@ R = "fitted/rules_/0/rule"
 )
 def test_contents_that_do_not_belong_together(tmp_path, saved, changes, message):
     refused(tmp_path / "m.kw", changed(saved, changes), message)
+
+
+L = "fitted/linear_terms_/0/linear"
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({f"{L}/1": 7}, "is about another table"),
+        ({f"{L}/2": 99.0}, "low must be below high"),
+        ({f"{L}/5": {"tuple": [1.0, 2.0]}}, "does not have 1 weights"),
+        ({"fitted/linear_terms_/0": 1}, "a linear term is a int"),
+        ({"fitted/linear_terms_": []}, "linear_norms_ must be an array of shape"),
+        ({"fitted/_linear": []}, "_linear is a list"),
+    ],
+)
+def test_linear_terms_that_do_not_belong(tmp_path, searched, changes, message):
+    refused(tmp_path / "m.kw", changed(searched, changes), message)
 
 
 @pytest.mark.parametrize(

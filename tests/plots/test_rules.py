@@ -102,7 +102,7 @@ def test_the_path_shows_the_score_by_the_number_of_rules(ax):
     path = rule_path(model.cv_results_)
     np.testing.assert_allclose(line.get_xdata(), path.n_rules)
     np.testing.assert_allclose(line.get_ydata(), path.score)
-    assert chosen.get_xdata()[0] == len(model.rules_)
+    assert chosen.get_xdata()[0] == len(model.rules_) + len(model.linear_terms_)
     assert path.score.max() == model.cv_results_["mean_score"].max()
     assert (np.diff(path.n_rules) >= 0).all()
 

@@ -8,8 +8,9 @@ import pytest
 
 from kernelweave import RuleEnsembleClassifier, RuleEnsembleRegressor
 from kernelweave.errors import InputError
-from kernelweave.rules import Proposition, Rule
-from kernelweave.rules.scorecard import FEW_CHANGES, LARGEST, group_by_columns
+from kernelweave.rules import LinearTerm, Proposition, Rule, score_rules
+from kernelweave.rules.export import check_model
+from kernelweave.rules.scorecard import FEW_CHANGES, LARGEST, group_by_columns, make_scorecard
 from rule_use_cases import NEW, SCORE, THREE, TRAIN, TWO
 
 RANDOM = np.random.default_rng(0).normal(size=len(SCORE))
@@ -110,3 +111,24 @@ def test_groups():
 def test_bad_points(points):
     with pytest.raises(InputError, match="points: must be a positive whole number"):
         fitted(TWO).to_scorecard(points=points)
+
+
+def test_linear_terms_have_points_for_bands():
+    term = LinearTerm("age", 0, 20.0, 60.0, 35.0, 0.1)
+    model = check_model([term], 0.5, ["no", "yes"], None)
+    ages = np.linspace(0.0, 80.0, 161)[:, None]
+    exact = score_rules([term], [0.5], ages)[:, 0]
+    card = make_scorecard(model, ["points"], points=50)
+    assert card.scale == 50 / (0.1 * 25.0)  # points of what the term adds at its upper end
+    assert len(card.rules) == 10
+    assert card.rules[0].text == "age <= 24"
+    assert card.rules[4].text == "36 < age <= 40"
+    half = 0.1 * 4.0 / 2  # of a band
+    assert np.abs(card.totals(ages)[:, 0] / card.scale - exact).max() <= half + 0.5 / card.scale
+    assert card.totals([[np.nan]]).tolist() == [[round(0.5 * card.scale)]]
+    few = make_scorecard(model, ["points"], points=2)
+    assert len(few.rules) + few.n_dropped == 3  # 3.2 points from end to end
+    tiny = make_scorecard(
+        check_model([term, Rule((), 99.0, 1.0)], 0.5, None, None), ["y"], points=1
+    )
+    assert [rule.text for rule in tiny.rules] == ["always"]

@@ -1,5 +1,6 @@
 """Column generation for the exponent one, against conic programming over all conjunctions."""
 
+from dataclasses import replace
 from itertools import combinations
 
 import cvxpy as cp
@@ -13,6 +14,7 @@ from kernelweave.solvers.sparse_lattice import (
     ColumnKeys,
     SparseProblem,
     SparseStart,
+    _Generation,
     sparse_lattice,
 )
 
@@ -34,9 +36,12 @@ def lattice_columns(P, max_length):
     return nodes, np.column_stack([P[:, list(node)].all(axis=1) for node in nodes]).astype(float)
 
 
-def optimum(P, Y, cost, loss, base=2.0, max_length=5, signs=None):
+def optimum(P, Y, cost, loss, base=2.0, max_length=5, signs=None, L=None):
     """Return the smallest objective, by a solver that shares nothing with the library."""
     nodes, Z = lattice_columns(P, max_length)
+    if L is not None:  # columns of numbers cost as much as one proposition
+        nodes += [(P.shape[1] + c,) for c in range(L.shape[1])]
+        Z = np.column_stack([Z, L])
     d = np.array([(1.0 + base) ** len(node) for node in nodes])
     f, b = cp.Variable((len(nodes), Y.shape[1])), cp.Variable(Y.shape[1])
     fitted = Z @ f + np.ones((len(P), 1)) @ cp.reshape(b, (1, Y.shape[1]), order="C")
@@ -59,15 +64,21 @@ def optimum(P, Y, cost, loss, base=2.0, max_length=5, signs=None):
     return float(problem.solve(solver=cp.CLARABEL))
 
 
-def solve(P, Y, cost, loss, *, base=2.0, max_length=5, signs=None, start=None, tol=TOL, **limits):
-    problem = SparseProblem(RuleBank(PackedRows.of(P)), Y, cost, loss, base, max_length, signs)
+def solve(
+    P, Y, cost, loss, *, base=2.0, max_length=5, signs=None, L=None, start=None, tol=TOL, **limits
+):
+    bank = RuleBank(replace(PackedRows.of(P), linear=L))
+    problem = SparseProblem(bank, Y, cost, loss, base, max_length, signs)
     limits = {"max_iter": 1000} | limits
     return sparse_lattice(problem, Limits(tol, **limits), max_nodes=500, start=start)
 
 
-def objective(P, Y, cost, loss, result, base=2.0):
+def objective(P, Y, cost, loss, result, base=2.0, L=None):
+    def column(node):
+        return L[:, node[0] - P.shape[1]] if node[0] >= P.shape[1] else P[:, list(node)].all(axis=1)
+
     fitted = sum(
-        P[:, list(node)].all(axis=1)[:, None] * value
+        column(node)[:, None] * value
         for node, value in zip(result.nodes, result.values, strict=True)
     ) + np.zeros_like(Y)
     lengths = np.array([len(node) for node in result.nodes])
@@ -179,3 +190,87 @@ def test_without_an_intercept_a_rule_of_all_rows_counts():
     assert result.converged
     assert (5,) in result.nodes
     assert result.objective == pytest.approx(optimum(P, Y, cost, loss), rel=1e-5)
+
+
+def numbers(n=60, q=3, seed=0):
+    """Columns that a linear model needs, one of them zero."""
+    L = 0.4 * np.random.default_rng(200 + seed).normal(size=(n, q))
+    L[:, -1] = 0.0
+    return L - L.mean(axis=0)
+
+
+@pytest.mark.parametrize("C", [0.05, 1.0, 8.0])
+@pytest.mark.parametrize(("loss", "n_outputs"), [("logistic", 1), ("square", 1), ("logistic", 3)])
+def test_columns_of_numbers_are_part_of_the_certified_problem(C, loss, n_outputs):
+    P, L = propositions(), numbers()
+    Y = targets(P, n_outputs=n_outputs) + 3.0 * L[:, :1] - 1.5 * L[:, 1:2]
+    loss, Y = (Logistic(), np.where(Y > 0, 1.0, -1.0)) if loss == "logistic" else (Square(), Y)
+    cost = C * np.random.default_rng(1).uniform(0.5, 2.0, size=Y.shape)
+    result = solve(P, Y, cost, loss, L=L)
+    best = optimum(P, Y, cost, loss, L=L)
+    assert result.converged
+    assert result.gap <= TOL * result.size * (1 + 1e-9)
+    assert result.lower_bound <= best * (1 + 1e-7)
+    assert result.objective >= best * (1 - 1e-7)
+    assert objective(P, Y, cost, loss, result, L=L) == pytest.approx(result.objective, rel=1e-10)
+    if C > 1:
+        assert (5,) in result.nodes
+        assert min(node[0] for node in result.nodes) < 5
+        assert best < 0.98 * optimum(P, Y, cost, loss)  # the columns matter
+    assert (7,) not in result.nodes  # the column of zeros
+
+
+@pytest.mark.parametrize("sign", [-1, 0, 1])
+def test_signs_of_columns_of_numbers(sign):
+    P, L = propositions(), numbers()
+    Y = np.where(targets(P) + 4.0 * L[:, :1] > 0, 1.0, -1.0)
+    signs = np.array([-1, 1, 0, 1, 0, sign, 0, 0], dtype=np.int8)
+    cost = np.full_like(Y, 10.0)
+    result = solve(P, Y, cost, Logistic(), signs=signs, L=L)
+    best = optimum(P, Y, cost, Logistic(), signs=signs, L=L)
+    assert result.converged
+    assert result.lower_bound <= best * (1 + 1e-7) <= result.objective * (1 + 1e-6)
+    assert ((5,) in result.nodes) == (sign >= 0)
+
+
+def test_columns_of_numbers_are_never_dropped():
+    """The search of the lattice would not find them again."""
+    P, L = propositions(), numbers()
+    Y = np.where(targets(P) > 0, 1.0, -1.0)
+    bank = RuleBank(replace(PackedRows.of(P), linear=L))
+    problem = SparseProblem(bank, Y, np.ones_like(Y), Logistic(), 2.0, 5)
+    state = _Generation(problem, Limits(TOL, 10).bounds())
+    state.add([(0,)])
+    for _ in range(6):
+        state.drop_unused()
+    assert state.columns.nodes == [(5,), (6,), (7,)]
+
+
+def test_a_start_with_columns_of_numbers():
+    P, L = propositions(n=200, p=8), numbers(200, 2)
+    Y = np.where(targets(P) + 4.0 * L[:, :1] > 0, 1.0, -1.0)
+    cold = solve(P, Y, np.full_like(Y, 10.0), Logistic(), L=L)
+    start = SparseStart(cold.nodes, cold.values)
+    warm = solve(P, Y, np.full_like(Y, 10.0), Logistic(), L=L, start=start)
+    assert (8,) in cold.nodes
+    assert warm.objective == pytest.approx(cold.objective, rel=2 * TOL)
+    assert warm.history[-1].solves < cold.history[-1].solves
+
+
+def test_bound_without_steps_counts_columns_of_numbers():
+    """The price of a column that has no weight yet is part of the bound."""
+    P, L = propositions(), numbers()
+    Y = np.where(L[:, :1] > 0, 1.0, -1.0)
+    cost = np.full_like(Y, 3.0)
+    result = solve(P, Y, cost, Logistic(), L=L, max_iter=1)
+    assert result.lower_bound <= optimum(P, Y, cost, Logistic(), L=L) * (1 + 1e-7)
+    restricted = SparseProblem(
+        RuleBank(replace(PackedRows.of(P), linear=L)).restricted(np.arange(8) != 5),
+        Y,
+        cost,
+        Logistic(),
+        2.0,
+        5,
+    )
+    few = sparse_lattice(restricted, Limits(TOL, 1000), max_nodes=500)
+    assert few.objective == pytest.approx(optimum(P, Y, cost, Logistic(), L=L[:, 1:]), rel=1e-5)

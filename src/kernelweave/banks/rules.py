@@ -21,7 +21,9 @@ from .kernel_sum import GramKernel
 from .protocol import Features, KernelCollection
 
 Bits = NDArray[np.uint64]
-Conjunction = tuple[int, ...]  # numbers of propositions, increasing
+# Numbers of propositions, increasing. A column of numbers is a conjunction of one number, which
+# comes after those of the propositions.
+Conjunction = tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -45,6 +47,7 @@ class PackedRows:
     # byte, as in ``numpy.packbits``.
     rows: NDArray[np.uint8]
     n_propositions: int
+    linear: Floats | None = None  # (n_samples, n_linear): columns of numbers beside them
 
     @classmethod
     def of(cls, propositions: Bools) -> PackedRows:
@@ -54,7 +57,12 @@ class PackedRows:
     @classmethod
     def join(cls, parts: Sequence[PackedRows]) -> PackedRows:
         """Put blocks of rows below each other."""
-        return cls(np.concatenate([part.rows for part in parts]), parts[0].n_propositions)
+        linear = [part.linear for part in parts if part.linear is not None]
+        return cls(
+            np.concatenate([part.rows for part in parts]),
+            parts[0].n_propositions,
+            np.concatenate(linear) if linear else None,
+        )
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -63,7 +71,8 @@ class PackedRows:
 
     def __getitem__(self, index: Indices | slice) -> PackedRows:
         """Return some of the rows."""
-        return PackedRows(self.rows[index], self.n_propositions)
+        linear = None if self.linear is None else self.linear[index]
+        return PackedRows(self.rows[index], self.n_propositions, linear)
 
     def unpack(self) -> Bools:
         """Return the table of truth values."""
@@ -83,12 +92,18 @@ class PackedRows:
 class RuleBank(KernelCollection):
     """Zero-one features of rules, each the kernel ``phi phi'`` of rank one.
 
-    No Gram matrix of a rule is ever formed: a rule is one bit per row.
+    No Gram matrix of a rule is ever formed: a rule is one bit per row. Columns of numbers beside
+    the rules have no bits; their propositions never hold.
     """
 
     def __init__(self, propositions: PackedRows) -> None:
         self._n_samples, self.n_propositions = propositions.shape
         self.propositions = propositions.columns()
+        linear = propositions.linear
+        self.linear = np.empty((self.n_samples, 0)) if linear is None else linear
+        if n_linear := self.linear.shape[1]:
+            never = np.zeros((n_linear, self.propositions.shape[1]), dtype=np.uint64)
+            self.propositions = np.concatenate([self.propositions, never])
         self.bits: Bits = np.empty((0, self.propositions.shape[1]), dtype=np.uint64)
         self._dense = np.empty((0, self.n_samples))
 
@@ -114,10 +129,26 @@ class RuleBank(KernelCollection):
                 row[:] = _core.pack_bits(np.ones((self.n_samples, 1), dtype=bool))[0]
         return new
 
+    def is_linear(self, rule: Conjunction) -> bool:
+        """Return whether the conjunction is a column of numbers."""
+        return bool(rule) and rule[0] >= self.n_propositions
+
+    def features(self, rules: Sequence[Conjunction], bits: Bits | None = None) -> NodeFeatures:
+        """Return rules and columns of numbers as features; ``bits`` are those of `columns_of`."""
+        bits = self.columns_of(rules) if bits is None else bits
+        n_linear = self.linear.shape[1]
+        places = [k for k, rule in enumerate(rules) if self.is_linear(rule)] if n_linear else []
+        numbers = [rules[k][0] - self.n_propositions for k in places]
+        columns = self.linear
+        if numbers != list(range(n_linear)):  # else without a copy
+            columns = columns[:, numbers]
+        return NodeFeatures(bits, columns, np.array(places, dtype=np.intp), self.n_samples)
+
     def restricted(self, allowed: Bools) -> RuleBank:
-        """Return a bank without rules, in which propositions that are not allowed never hold."""
+        """Return a bank without rules, in which what is not allowed never holds or is zero."""
         other = copy.copy(self)
         other.propositions = self.propositions * allowed[:, None].astype(np.uint64)
+        other.linear = self.linear * allowed[self.n_propositions :]
         other.bits, other._dense = self.bits[:0], self._dense[:0]
         return other
 
@@ -178,7 +209,7 @@ class RuleKernel(FeatureOperator):
         return self._features
 
     def diag(self) -> Floats:
-        return self._features.times(self._features.roots[:, None])[:, 0]
+        return self._features.squares()
 
     def scaled(self, factor: float) -> RuleKernel:
         Z = self._features
@@ -208,6 +239,10 @@ class RuleFeatures(Features):
 
     def rows(self, index: Indices) -> Floats:
         return _core.bit_rows(self.bits, index) * self.roots
+
+    def squares(self) -> Floats:
+        """Return the sum of the squared features of every row."""
+        return self.times(self.roots[:, None])[:, 0]
 
     def gram(self, q: Floats) -> tuple[Floats, Floats]:
         """Return ``Z' diag(q) Z`` and ``Z' q`` of the features Z; rows without q cost nothing.
@@ -256,6 +291,66 @@ class RuleFeatures(Features):
         counts = self._count(rows)
         self._last = rows, counts
         return counts
+
+
+class NodeFeatures(RuleFeatures):
+    """Features of rules and of columns of numbers, whose weights are the function itself.
+
+    Parameters
+    ----------
+    bits : ndarray of uint64
+        One row of words per feature; those of columns of numbers are zero.
+    columns : ndarray of shape (n_samples, n_columns)
+        The columns of numbers.
+    places : ndarray of int of shape (n_columns,)
+        Which features they are.
+    n_samples : int
+        Number of rows.
+    """
+
+    def __init__(self, bits: Bits, columns: Floats, places: Indices, n_samples: int) -> None:
+        super().__init__(bits, np.ones(len(bits)), n_samples)
+        self.columns, self.places = columns, places
+
+    def times(self, w: Floats) -> Floats:
+        out = super().times(w)
+        if len(self.places):
+            out += self.columns @ w[self.places]
+        return out
+
+    def sums(self, V: Floats) -> Floats:
+        out = super().sums(V)
+        if len(self.places):
+            out[self.places] = self.columns.T @ V
+        return out
+
+    def rows(self, index: Indices) -> Floats:
+        out = super().rows(index)
+        out[:, self.places] = self.columns[index]
+        return out
+
+    def squares(self) -> Floats:
+        out = super().times(np.ones((self.n_features, 1)))[:, 0]
+        return np.asarray(out + (self.columns**2).sum(axis=1)) if len(self.places) else out
+
+    def _counted(self, q: Floats, levels: Floats) -> tuple[Floats, Floats]:
+        out, edge = super()._counted(q, levels)
+        if len(self.places):
+            cross = self.sums(q[:, None] * self.columns)
+            out[:, self.places], out[self.places] = cross, cross.T
+            edge[self.places] = q @ self.columns
+        return out, edge
+
+    def to_bank(self, w: Floats) -> Floats:
+        return w
+
+    def deviations(self, counts: Floats) -> Floats:
+        """Return the standard deviation of every feature; ``counts`` are the weights of rows."""
+        total = counts.sum()
+        means = self.sums(counts[:, None])[:, 0] / total
+        variances = means * (1.0 - means)  # a rule is its own square
+        variances[self.places] = counts @ (self.columns - means[self.places]) ** 2 / total
+        return np.asarray(np.sqrt(np.maximum(variances, 0.0)))
 
 
 def pack_mask(rows: Bools) -> NDArray[np.uint64]:

@@ -82,6 +82,16 @@ def _rules(model: Any) -> dict[str, Any]:
             }
             for rule in model.rules_
         ],
+        "linear_terms": [
+            {
+                "column": term.feature,
+                "low": term.low,
+                "high": term.high,
+                "mean": term.mean,
+                "weights": list(term.weights),
+            }
+            for term in getattr(model, "linear_terms_", ())
+        ],
     }
 
 
@@ -267,6 +277,14 @@ def print_rules(console: Any, summary: dict[str, Any], limit: int = _SHOWN) -> N
             cells = (*(f"{w:+.4g}" for w in rule["weights"]), f"{rule['coverage']:.1%}")
             name, *strongest = _strongest(rule, list(outputs))
             lines.append((f"  {name}", *(strongest if wide else cells)))
+    if summary["linear_terms"]:
+        lines.append(("for each unit of a column", *[""] * (3 if wide else n_outputs + 1)))
+    for term in summary["linear_terms"]:
+        ends = f"{term['low']:.4g} to {term['high']:.4g}, mean {term['mean']:.4g}"
+        named = {"rule": f"{shown(term['column'], NAME)} ({ends})", "weights": term["weights"]}
+        name, *strongest = _strongest({**named, "coverage": None}, list(outputs))
+        cells = (*(f"{w:+.4g}" for w in term["weights"]), "")
+        lines.append((f"  {name}", *(strongest if wide else cells)))
     if wide:
         names = ["rule", "class", "weight", "coverage"]
         print_table(console, names, lines, texts=(0, 1), most=_RULE)
@@ -284,6 +302,12 @@ def _rules_say(summary: dict[str, Any]) -> str:
     what = "prediction" if classes is None else "score"
     base = f"the base {what}" + (f" {start[0]:+.4g}" if len(start) == 1 else " of its output")
     found = f"{count(n, 'rule')}. A {what} is {base} plus the weights of the rules that hold"
+    if n_linear := len(summary["linear_terms"]):
+        found = found.replace(". A", f" and {count(n_linear, 'linear term')}. A", 1)
+        found += (
+            ", and for each column of a linear term its weight times the distance from the mean, "
+            "values outside the range counting as its ends"
+        )
     if classes is None:
         return f"{found}."
     if len(start) == 1:
@@ -308,4 +332,5 @@ def _brief(rule: dict[str, Any]) -> str:
 def _strongest(rule: dict[str, Any], outputs: list[Any]) -> tuple[str, ...]:
     """Return a rule with the class of its largest weight."""
     weight, name = max(zip(rule["weights"], outputs, strict=True), key=lambda pair: abs(pair[0]))
-    return _brief(rule), shown(name, NAME), f"{weight:+.4g}", f"{rule['coverage']:.1%}"
+    share = "" if rule["coverage"] is None else f"{rule['coverage']:.1%}"
+    return _brief(rule), shown(name, NAME), f"{weight:+.4g}", share

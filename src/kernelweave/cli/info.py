@@ -55,6 +55,8 @@ def info(args: Any) -> int:
 
 
 def _print(console: Any, report: dict[str, Any]) -> None:
+    from kernelweave._summary import count
+
     from .console import model_facts, print_importance, print_weights
 
     versions = ", ".join(f"{name} {version}" for name, version in report["made_by"].items())
@@ -79,7 +81,9 @@ def _print(console: Any, report: dict[str, Any]) -> None:
         facts.append(("found", f"{len(sizes)} clusters of {_listed(sizes)} rows"))
     else:
         if "rules" in report:
-            facts.append(("prediction needs", f"{len(report['rules'])} rules"))
+            n_linear = len(report["linear_terms"])
+            more = f" and {count(n_linear, 'linear term')}" if n_linear else ""
+            facts.append(("prediction needs", f"{len(report['rules'])} rules{more}"))
         elif report["support_rows"] is not None:
             facts.append(("prediction needs", f"{report['support_rows']} of the rows"))
         facts += [*model_facts(report), ("inner solves", str(report["inner_solves"]))]

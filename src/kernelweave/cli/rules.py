@@ -72,7 +72,10 @@ def rules(args: Any) -> int:
     summary = summarize(ensemble)
     summary["rules"] = summary["rules"][: args.top]
     if args.json:
-        keys = ("classes", "n_rules", "intercept", "rules", "relative_gap", "converged")
+        keys = (
+            *("classes", "n_rules", "intercept", "rules", "linear_terms"),
+            *("relative_gap", "converged"),
+        )
         return write_json({key: summary[key] for key in keys})
     print_rules(open_console(), summary, limit=args.top or len(summary["rules"]))
     return 0
@@ -80,7 +83,7 @@ def rules(args: Any) -> int:
 
 def _program(model: Any, ensemble: Any, args: Any) -> str:
     """Return the query or the function; dates are read as the table of the fit had them."""
-    used = {c.feature for rule in ensemble.rules_ for c in rule.conditions}
+    used = {c.feature for rule in ensemble._added for c in rule.conditions}
     found = (getattr(model[0], "dates", None) if model is not ensemble else None) or {}
     dates = {name: form for name, form in found.items() if name in used}
     if args.python:

@@ -85,9 +85,13 @@ def merge_rows(X: Any, Y: Floats, cost: Floats, weight: Floats | None) -> Merged
 
 
 def merge_propositions(P: PackedRows, Y: Floats, cost: Floats, weight: Floats | None) -> MergedRows:
-    """Join rows that satisfy the same propositions and have the same targets, as `merge_rows`."""
+    """Join rows that satisfy the same propositions and have the same targets, as `merge_rows`.
+
+    Rows that differ in a column of numbers beside the propositions stay apart.
+    """
     kept = np.arange(len(Y)) if weight is None else np.flatnonzero(weight > 0)
-    places, first = _group(P.rows[kept], Y[kept] + 0.0)
+    numbers = Y if P.linear is None else np.column_stack([Y, P.linear])
+    places, first = _group(P.rows[kept], numbers[kept] + 0.0)
     inverse = np.full(len(Y), -1)
     inverse[kept] = places
     sums = [np.bincount(places, c, len(first)) for c in cost[kept].T]

@@ -98,7 +98,7 @@ class FitMixin:
 
     # Attributes learned from the data before the first fit of a path, which its models share.
     _shared_attributes: ClassVar[frozenset[str]] = frozenset(
-        "classes_ tasks_ propositions_ _one_output _several _multilabel".split()
+        "classes_ tasks_ propositions_ _linear _one_output _several _multilabel".split()
     )
 
     def _prepare(self, rows: MergedRows, targets: Targets, models: list[Self]) -> Any:

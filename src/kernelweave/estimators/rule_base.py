@@ -10,7 +10,6 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from kernelweave import _core
 from kernelweave._dask import PartedTable, fetch, is_dask
 from kernelweave._declaration import CERTIFICATE, Declaration
 from kernelweave._summary import NotebookSummary
@@ -21,10 +20,11 @@ from kernelweave.banks.rules import PackedRows
 from kernelweave.candidates.lattice import ConjunctionLattice
 from kernelweave.errors import InputError, warn
 from kernelweave.losses import Loss
-from kernelweave.rules import Proposition, Propositions, Rule, essential
+from kernelweave.rules import LinearTerm, Proposition, Propositions
 from kernelweave.rules.constraints import find_columns, proposition_signs, read_directions
+from kernelweave.rules.linear import linear_columns
 from kernelweave.rules.packing import RowParts, given_block, pack_block, pack_rows, read_given
-from kernelweave.rules.summary import join_summaries, summarise_block
+from kernelweave.rules.summary import TableSummary, join_summaries, summarise, summarise_block
 from kernelweave.rules.table import check_table
 from kernelweave.solvers import Callback, Result
 
@@ -58,6 +58,7 @@ class BaseRuleEnsemble(
     cut_strategy: str = "quantile"
     categorical: Any = "auto"
     max_length: int | None = None
+    linear_terms: bool | str = False
     task_correlation: Any = None
     threshold: float = 1e-3
     max_rules: int | None = None
@@ -101,6 +102,10 @@ class BaseRuleEnsemble(
             "tasks_": "labels[outputs]",
             "refit_gap_": "real",
             "stability_": "float[rules]",
+            "_linear": "any",
+            "linear_terms_": "list[linear terms]",
+            "linear_norms_": "float[linear terms]",
+            "linear_stability_": "float[linear terms]",
             **SAVED,
         },
         aspects=("rules",),
@@ -114,6 +119,7 @@ class BaseRuleEnsemble(
         "cut_strategy": Propositions._parameter_constraints["cut_strategy"],
         "categorical": Propositions._parameter_constraints["categorical"],
         "max_length": [Interval(Integral, 1, None, closed="left"), None],
+        "linear_terms": ["boolean", StrOptions({"auto"})],
         "task_correlation": "no_validation",  # checked with the number of outputs
         "threshold": [Interval(Real, 0, 1, closed="left")],
         "max_rules": [Interval(Integral, 1, None, closed="left"), None],
@@ -256,40 +262,55 @@ class BaseRuleEnsemble(
 
     def _pack(self, X: Any, weight: Floats | None) -> PackedRows:
         """Choose the propositions, and return which rows satisfy which."""
+        table = check_table(self, X, reset=False)
         if self.propositions == "given":
-            self.propositions_ = read_given(check_table(self, X, reset=False))
+            self._take(read_given(table))
         else:
-            self.propositions_ = self._maker().fit(X, sample_weight=weight).propositions_
-        self._apply_constraints()
+            self._propose(summarise(table, weight))
         with threads(self.n_jobs):
-            return pack_rows(X, self.propositions_)
+            return pack_rows(X, self.propositions_, self._linear)
 
     def _pack_parts(self, parts: RowParts, weight: Floats | None) -> PackedRows:
         """Do the same for rows in blocks: one pass to choose propositions, one to pack."""
         if self.propositions == "given":
             found = parts.map(given_block)
-            self.propositions_ = found[0]
+            self._take(found[0])
             if any(other != found[0] for other in found):
                 raise InputError(
                     "X: all blocks of rows must have the same columns of the same type where "
                     "propositions='given'."
                 )
         else:
-            summary = join_summaries(parts.map(summarise_block, parts.n_rows, by_row=weight))
-            self.propositions_ = self._maker().fit_summary(summary).propositions_
-        self._apply_constraints()
-        return PackedRows.join(parts.map(pack_block, self.propositions_))
+            self._propose(join_summaries(parts.map(summarise_block, parts.n_rows, by_row=weight)))
+        return PackedRows.join(parts.map(pack_block, self.propositions_, self._linear))
 
-    def _apply_constraints(self) -> None:
-        """Leave out propositions of forbidden columns, and check the columns of all constraints."""
+    def _propose(self, summary: TableSummary) -> None:
+        """Choose the propositions and the columns of linear terms by the values of the columns."""
+        maker = self._maker().fit_summary(summary)
+        nominal = maker.nominal_columns(summary)
+        self._take(maker.propositions_, linear_columns(summary, nominal) if self._has_lines else ())
+
+    def _take(self, propositions: Statements, linear: tuple[LinearTerm, ...] = ()) -> None:
+        """Leave out what is about forbidden columns, and check the columns of all constraints."""
         search_of(self)
         forbidden = self._positions("forbidden")
         if both := forbidden & self._positions("required"):
             raise InputError(f"required: column {min(both)} is also in forbidden.")
         read_directions(self.monotone, *self._known_columns())
-        self.propositions_ = tuple(
-            statement for statement in self.propositions_ if statement.position not in forbidden
-        )
+        self.propositions_ = tuple(p for p in propositions if p.position not in forbidden)
+        # In the scale of the fit: columns of numbers beside the propositions.
+        self._linear = tuple(term for term in linear if term.position not in forbidden)
+
+    @property
+    def _has_lines(self) -> bool:
+        """Whether linear terms are wanted; "auto": where they are possible."""
+        possible = self.rho == 1.0 and self.propositions == "auto"
+        return possible if self.linear_terms == "auto" else bool(self.linear_terms)
+
+    @property
+    def _statements(self) -> tuple[Proposition | LinearTerm, ...]:
+        """What the numbers in conjunctions stand for."""
+        return (*self.propositions_, *self._linear)
 
     def _known_columns(self) -> tuple[list[str] | None, int]:
         names = getattr(self, "feature_names_in_", None)
@@ -304,7 +325,7 @@ class BaseRuleEnsemble(
 
     def _prepare(self, rows: MergedRows, targets: Targets, models: list[Self]) -> RuleProblem:
         signs = proposition_signs(
-            self.propositions_, read_directions(self.monotone, *self._known_columns())
+            self._statements, read_directions(self.monotone, *self._known_columns())
         )
         if signs is not None and rows.Y.shape[1] > 1:
             raise InputError("monotone: needs two classes or one target, without tasks.")
@@ -369,42 +390,6 @@ class BaseRuleEnsemble(
                 f"{type(self).__name__}: no column of X gives a proposition, since all are "
                 "constant; the model is an intercept alone."
             )
-
-    def _write_rules(
-        self, ensemble: Ensemble, lattice: ConjunctionLattice, rows: MergedRows
-    ) -> None:
-        """Turn conjunctions into rules; equivalent ones are merged."""
-        statements = self.propositions_
-        counts = np.ones(len(rows.Y)) if rows.weight is None else rows.weight
-        merged: dict[
-            frozenset[Proposition], tuple[tuple[Proposition, ...], Floats, float, int]
-        ] = {}
-        for k, (node, value, norm) in enumerate(
-            zip(ensemble.conjunctions, ensemble.values, ensemble.norms, strict=True)
-        ):
-            conditions = essential([statements[c] for c in node])
-            key = frozenset(conditions)
-            if key in merged:
-                _, other, size, first = merged[key]
-                merged[key] = (conditions, other + value, size + norm, first)
-            else:
-                merged[key] = (conditions, value, norm, k)
-        found = sorted(merged.values(), key=lambda item: -item[2])
-        order = [k for *_, k in found]
-        bits = lattice.bank.columns_of([ensemble.conjunctions[k] for k in order])
-        covered = _core.bit_sums(bits, counts[:, None])[:, 0] / counts.sum()
-        one = len(ensemble.intercept) == 1
-        self.rules_ = [
-            Rule(conditions, float(value[0]) if one else tuple(value.tolist()), min(1.0, share))
-            for (conditions, value, _, _), share in zip(found, covered.tolist(), strict=True)
-        ]
-        self.norms_ = np.array([norm for _, _, norm, _ in found])
-        for name in ("refit_gap_", "stability_"):
-            self.__dict__.pop(name, None)
-        if self.refit:
-            self.refit_gap_ = float(ensemble.gap)
-        if ensemble.stability is not None:
-            self.stability_ = ensemble.stability[order]
 
     def _n_learned(self, shared: RuleProblem) -> float:
         return np.inf  # all conjunctions are candidates

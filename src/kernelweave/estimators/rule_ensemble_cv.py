@@ -15,7 +15,8 @@ from kernelweave._dask import fetch
 from kernelweave._types import Floats
 from kernelweave._validation import Interval, StrOptions, fit_context, is_frame, pick_rows
 from kernelweave.banks.nystroem.build import even_rows
-from kernelweave.rules import Rule, cover_rules
+from kernelweave.rules.linear import Term
+from kernelweave.rules.scores import read_terms
 from kernelweave.rules.table import read_table
 
 from .path_cv import SAVED, PathCV, read_costs, search_constraints
@@ -56,8 +57,10 @@ class _RulePathCV(PathCV):
         Most cuts for a column of numbers.
     max_length : int or None, default=3
         Longest conjunction that may become a rule.
+    linear_terms : bool or "auto", default="auto"
+        As in `RuleEnsembleClassifier`; by default for ``rho=1``.
     max_rules : int or None, default=30
-        Most rules; the number in use is chosen. None: as many as C gives.
+        Most rules, linear terms among them; the number in use is chosen. None: as many as C gives.
     refit : bool, default=True
         As in `RuleEnsembleClassifier`.
     tol : float, default=1e-3
@@ -69,6 +72,7 @@ class _RulePathCV(PathCV):
         "selection": "best",
         "max_rules": None,
         "refit": False,
+        "linear_terms": False,
     }
     rho: float = 1.0
     _: KW_ONLY
@@ -77,6 +81,7 @@ class _RulePathCV(PathCV):
     selection: str | float = "one_standard_error"
     n_cuts: int = 8
     max_length: int | None = 3
+    linear_terms: bool | str = "auto"
     max_rules: int | None = 30
     refit: bool = True
     tol: float = 1e-3
@@ -112,7 +117,7 @@ class _RulePathCV(PathCV):
         estimator._targets(estimator._check_rows(X), y, sample_weight, task)
 
     def _size(self, model: Any) -> int:
-        return len(model.rules_)
+        return len(model._added)
 
     def _candidates(self) -> list[dict[str, Any]]:
         """Return pairs of C and number of rules; for each C the numbers stand together."""
@@ -148,13 +153,13 @@ class _RulePathCV(PathCV):
         """Number of rules, before selection, at which a path ends."""
         return np.inf if self.max_rules is None else _TOO_MANY * self.max_rules
 
-    def _keep(self, model: Any) -> list[Rule]:
-        return list(model.rules_)
+    def _keep(self, model: Any) -> list[Term]:
+        return list(model._added)
 
     def _compare_folds(self, kept: list[Any], X: Any) -> None:
         some = even_rows(read_table(X).n_rows, _COMPARED_ROWS)
         rows = pick_rows(X if is_frame(X) else np.asarray(X), some)
-        columns = [cover_rules(rules, rows).astype(np.float64) for rules in kept]
+        columns = [read_terms(terms, rows) for terms in kept]
         pairs = [dice_index(*pair) for pair in combinations(columns, 2)]
         self.fold_similarity_ = float(np.mean(pairs)) if pairs else np.nan
 

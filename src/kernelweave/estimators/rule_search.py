@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelweave._types import Floats
-from kernelweave.banks.rules import Conjunction, RuleBank, RuleFeatures
+from kernelweave.banks.rules import Conjunction
 from kernelweave.candidates.lattice import ConjunctionLattice
 from kernelweave.errors import InputError
 from kernelweave.losses.base import InnerSolver
@@ -222,13 +222,14 @@ class SparseSearch(RuleSearch):
         result = sparse_lattice(problem, limits, max_nodes=model.max_nodes, start=start)
         if model.max_columns is None:
             return result
-        statements = model.propositions_
+        statements = model._statements
         rules = [[statements[c] for c in node] for node in result.nodes]
         used = {proposition.position for rule in rules for proposition in rule}
         if len(used) <= model.max_columns:
             return result
         # Greedy: the columns with the largest rules stay, and the problem is solved on them alone.
-        sizes = np.sqrt((result.values**2).sum(axis=1)) * _spread(lattice.bank, result.nodes)
+        spread = lattice.bank.features(result.nodes).deviations(np.ones(len(rows.Y)))
+        sizes = np.sqrt((result.values**2).sum(axis=1)) * spread
         chosen = strongest_columns(rules, sizes, model.max_columns)
         allowed = np.array([statement.position in chosen for statement in statements])
         few = replace(problem, bank=lattice.bank.restricted(allowed))
@@ -237,10 +238,7 @@ class SparseSearch(RuleSearch):
         return sparse_lattice(few, limits, max_nodes=model.max_nodes, start=begin)
 
     def weigh(self, model: Any, shared: RuleProblem, result: Any, rows: MergedRows) -> Weighted:
-        bank = shared.lattice.bank
-        features = RuleFeatures(
-            bank.columns_of(result.nodes), np.ones(len(result.nodes)), bank.n_samples
-        )
+        features = shared.lattice.bank.features(result.nodes)
         lengths = np.array([len(node) for node in result.nodes], dtype=np.float64)
         norms = (1.0 + model.base) ** lengths * np.sqrt((result.values**2).sum(axis=1))
         nothing = np.zeros(rows.Y.shape[1])
@@ -264,19 +262,16 @@ class SparseSearch(RuleSearch):
         return len(result.nodes)
 
 
-def _spread(bank: RuleBank, nodes: Sequence[Conjunction]) -> Floats:
-    """Return the standard deviation of the columns of conjunctions."""
-    n = bank.n_samples
-    share = RuleFeatures(bank.columns_of(nodes), np.ones(len(nodes)), n).sums(np.ones((n, 1)))[:, 0]
-    return np.asarray(np.sqrt(share / n * (1.0 - share / n)))
-
-
 def search_of(model: Any) -> RuleSearch:
     """Return the search that the parameters of a model ask for; refuse what it cannot do."""
+    if model._has_lines and model.propositions == "given":
+        raise InputError("linear_terms: needs propositions='auto', got 'given'.")
     if model.rho > 1.0:
         for name in ("monotone", "max_columns"):
             if getattr(model, name) is not None:
                 raise InputError(f"{name}: needs rho=1, got rho={model.rho:g}.")
+        if model._has_lines:
+            raise InputError(f"linear_terms: needs rho=1, got rho={model.rho:g}.")
         return HierarchicalSearch()
     if model.task_correlation is not None:
         raise InputError("task_correlation: must be None with rho=1. Hint: use rho=1.1.")

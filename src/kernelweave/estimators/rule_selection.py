@@ -12,14 +12,7 @@ from sklearn.metrics import balanced_accuracy_score, roc_auc_score
 from kernelweave._types import Bools, Floats, Indices
 from kernelweave.banks.kernel_sum import GramKernel
 from kernelweave.banks.protocol import KernelOperator
-from kernelweave.banks.rules import (
-    Conjunction,
-    RuleBank,
-    RuleFeatures,
-    RuleKernel,
-    pack_mask,
-    unpack,
-)
+from kernelweave.banks.rules import Conjunction, RuleBank, RuleKernel, pack_mask
 from kernelweave.errors import silenced
 from kernelweave.inner import solve_multitask
 from kernelweave.solvers.sparse_lattice import ColumnKeys
@@ -62,13 +55,6 @@ class Ensemble:
             norms=self.norms[index],
             stability=None if self.stability is None else self.stability[index],
         )
-
-
-class _KeptColumns(RuleFeatures):
-    """Columns of the kept conjunctions, whose weights are the function itself."""
-
-    def to_bank(self, w: Floats) -> Floats:
-        return w
 
 
 @dataclass(frozen=True)
@@ -123,7 +109,9 @@ class Shortener:
         """
         bits = self.bank.columns_of(found.conjunctions)
         used = np.asarray((self.rows.cost > 0).any(axis=1))
-        keys = ColumnKeys(self.bank, used, mirrored=self.model.fit_intercept).keys(bits)
+        keys = ColumnKeys(self.bank, used, mirrored=self.model.fit_intercept).keys(
+            bits, found.conjunctions
+        )
         groups: dict[bytes, list[int]] = {}
         for k, key in enumerate(keys):
             groups.setdefault(key, []).append(k)
@@ -142,13 +130,12 @@ class Shortener:
         """Return the standard deviation of what each rule adds, over the training rows."""
         counts = np.ones(len(self.rows.Y)) if self.rows.weight is None else self.rows.weight
         counts = counts * (self.rows.cost > 0).any(axis=1)
-        share = self._features(found).sums(counts[:, None])[:, 0] / counts.sum()
         sizes = np.sqrt((found.values**2).sum(axis=1))
-        return np.asarray(sizes * np.sqrt(np.maximum(share * (1.0 - share), 0.0)))
+        return np.asarray(sizes * self.bank.features(found.conjunctions).deviations(counts))
 
     def _require(self, found: Ensemble, dual_coef: Floats) -> Ensemble:
         """Add the proposition of the largest price for every required column without a rule."""
-        statements = self.model.propositions_
+        statements = self.model._statements
         for position in sorted(self.model._positions("required")):
             nodes = found.conjunctions
             if any(statements[c].position == position for node in nodes for c in node):
@@ -156,9 +143,7 @@ class Shortener:
             own = [(c,) for c, s in enumerate(statements) if s.position == position]
             if not own:
                 continue
-            ones = np.ones(len(own))
-            columns = RuleFeatures(self.bank.columns_of(own), ones, self.bank.n_samples)
-            sums = columns.sums(dual_coef)
+            sums = self.bank.features(own).sums(dual_coef)
             if self.signs is not None:
                 sums = np.maximum(sums * self.signs[[c for (c,) in own], None], 0.0)
             best = int(np.argmax((sums**2).sum(axis=1)))
@@ -174,16 +159,12 @@ class Shortener:
             )
         return found
 
-    def _features(self, found: Ensemble) -> _KeptColumns:
-        nodes = found.conjunctions
-        return _KeptColumns(self.bank.columns_of(nodes), np.ones(len(nodes)), self.bank.n_samples)
-
     def _fit_weights(self, found: Ensemble) -> Ensemble:
         """Minimise half the squared weights and the loss over the given conjunctions alone."""
         loss, rows = self.model._make_loss(), self.rows
         cost = OPTIONS.cost * rows.cost
         relation = task_matrix(self.model.task_correlation, rows.Y.shape[1])
-        features = self._features(found)
+        features = self.bank.features(found.conjunctions)
         if not found.conjunctions:
             return replace(self._fit_bias(found), gap=0.0)  # the best intercept is all there is
         kernel: KernelOperator = RuleKernel(features)
@@ -210,7 +191,7 @@ class Shortener:
         )
 
     def _fit_bias(self, found: Ensemble) -> Ensemble:
-        fitted = self._features(found).times(np.ascontiguousarray(found.values))
+        fitted = self.bank.features(found.conjunctions).times(np.ascontiguousarray(found.values))
         intercept = found.intercept
         if self.model.fit_intercept:
             cost = self.model.C * self.rows.cost
@@ -231,9 +212,8 @@ def correlations(
     """Return the absolute correlations of the columns of two lists of conjunctions."""
     if not first or not second:
         return np.zeros((len(first), len(second)))
-    return column_correlations(
-        *(unpack(bank.columns_of(c), bank.n_samples).T for c in (first, second))
-    )
+    rows = np.arange(bank.n_samples)
+    return column_correlations(*(bank.features(c).rows(rows) for c in (first, second)))
 
 
 def column_correlations(first: Floats, second: Floats) -> Floats:

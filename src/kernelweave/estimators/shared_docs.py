@@ -112,6 +112,9 @@ COVERED = {
 RULES = {
     "rules_ : list of Rule": "With text, weight, coverage and length; heaviest first.",
     "norms_ : ndarray of shape (n_rules,)": "Norm of each rule in the objective.",
+    "linear_terms_ : list of LinearTerm": """What columns of numbers add to the score; empty without
+        `linear_terms`.""",
+    "linear_norms_ : ndarray of shape (n_linear_terms,)": "Norm of each in the objective.",
     "intercept_ : ndarray of shape (n_outputs,)": "Score of a row to which no rule applies.",
     "propositions_ : tuple of Proposition": "The conditions that rules are made of.",
     "n_nodes_ : int": "Number of activated conjunctions.",
@@ -122,6 +125,7 @@ RULES = {
     "duality_gap_ : float": "Distance of the objective from a lower bound for all conjunctions.",
     "refit_gap_ : float": """Where `refit` is set: relative duality gap of the problem of the kept
         rules; NaN where there was nothing to fit again.""",
+    "linear_stability_ : ndarray of shape (n_linear_terms,)": "The same as `stability_`.",
     "stability_ : ndarray of shape (n_rules,)": """Where `n_resamples` is set: share of half samples
         of the rows that select the rule or an equivalent one (a column with an absolute correlation
         of 0.9 or more).""",
@@ -180,6 +184,10 @@ RULE_PARAMETERS = {
     'categorical : "auto" or list of names or positions, default="auto"': """Columns of numbers to
         treat as categories; see `Propositions`.""",
     "max_length : int or None, default=None": "Longest conjunction that may become a rule.",
+    'linear_terms : bool or "auto", default=False': """Whether columns of more than two numbers may
+        also add to the score themselves, between their 2.5 % and 97.5 % quantiles; such a term
+        costs as much as a rule of one condition. Needs ``rho=1`` and ``propositions="auto"``;
+        "auto": where both are so.""",
     "task_correlation : float, array of shape (n_outputs, n_outputs) or None, default=None": """How
         the outputs of several classes, labels or tasks are related: a matrix ``B``, or a number mu
         for ``I + 11'/mu`` (small values pull them together). None: not at all, but they share

@@ -14,7 +14,7 @@ from kernelweave.kernels import Kernel
 from kernelweave.kernels.base import Rows
 
 if TYPE_CHECKING:
-    from kernelweave.rules import Rule
+    from kernelweave.rules.linear import Term
 
 
 @dataclass(frozen=True)
@@ -38,9 +38,9 @@ class KernelTerms:
 
 @dataclass(frozen=True)
 class RuleTerms:
-    """``f(x) = intercept + sum of the weights of the rules that hold``."""
+    """``f(x) = intercept + sum of the weights of the rules that hold`` and linear terms."""
 
-    rules: tuple[Rule, ...]  # each with a weight for every output
+    rules: tuple[Term, ...]  # rules and linear terms, each with a weight for every output
     intercept: Floats  # (n_outputs,): added to every output
     check: Callable[[Any], Any]  # checks the columns of a table, or refuses it
 

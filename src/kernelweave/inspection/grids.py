@@ -149,7 +149,7 @@ def _points(numbers: Floats, n_points: int, cuts: Sequence[float]) -> Floats:
         return np.full(1, np.nan)
     low, high = np.quantile(known, _RANGE, method="nearest")
     if cuts:
-        # A step function is constant between its thresholds.
+        # Between its thresholds a step function is constant, with linear terms a straight line.
         inner = np.unique([cut for cut in cuts if low <= cut < high])
         return np.unique(np.concatenate([[low, high], inner, np.nextafter(inner, np.inf)]))
     if len(distinct) <= n_points:

@@ -3,7 +3,8 @@
 A rule on L players sees a row through L bits: do all of its conditions on this player hold? For a
 row and a background row the rule is a product game of bits. The mean over the background is a
 contraction with the shares of its patterns, so that each rule becomes one table from patterns to
-values, and a row is explained by look-ups, whatever the size of the background.
+values, and a row is explained by look-ups, whatever the size of the background. Linear terms are
+games of one player.
 """
 
 from __future__ import annotations
@@ -19,8 +20,9 @@ from numpy.typing import NDArray
 from kernelweave._types import Bools, Floats, Indices
 from kernelweave.errors import InputError
 from kernelweave.estimators.terms import RuleTerms
-from kernelweave.rules import Proposition, Rule
-from kernelweave.rules.scores import cached_truths, cover_rules
+from kernelweave.rules import LinearTerm, Proposition, Rule
+from kernelweave.rules.linear import Term
+from kernelweave.rules.scores import cached_truths, read_terms
 from kernelweave.rules.table import read_table
 
 from .game import Game, Link, Shares, attribute, linked, shared_errors
@@ -39,9 +41,16 @@ def attribute_rules(terms: RuleTerms, game: Game) -> Shares:
         raise InputError("by: 'kernel' needs a model with kernels; this one has rules, for 'rule'.")
     tables = terms.check(game.rows), terms.check(game.background)
     if game.by == "rule":
-        names = tuple(rule.text for rule in terms.rules)
+        names = tuple(rule.name for rule in terms.rules)
         found = explain_each_rule(terms.rules, terms.intercept, *tables, game.weights)
     else:
+        if game.value == "functional":
+            for term in terms.rules:
+                if isinstance(term, LinearTerm):
+                    raise InputError(
+                        "value: 'functional' is defined for products over columns only, which the "
+                        f"linear term {term} is not; pass value='joint'."
+                    )
         names, owner = game.players.names, game.players.owner(tables[0].n_columns)
         found = explain_rules(
             terms.rules,
@@ -92,12 +101,12 @@ class RuleValues:
 
 
 def explain_rules(
-    rules: Sequence[Rule],
+    rules: Sequence[Term],
     intercept: Floats,
     X: Any,
     background: Any,
     shares: Floats,
-    player_of: Callable[[Proposition], int],
+    player_of: Callable[[Proposition | LinearTerm], int],
     n_players: int,
     *,
     value: str = "joint",
@@ -107,7 +116,7 @@ def explain_rules(
 
     Parameters
     ----------
-    rules : sequence of Rule
+    rules : sequence of Rule or LinearTerm
         Each with as many weights as there are outputs.
     intercept : ndarray of shape (n_outputs,)
         Added to all scores.
@@ -134,8 +143,17 @@ def explain_rules(
     n_rows, intercept = read_table(X).n_rows, np.array(intercept, dtype=np.float64)
     values = np.zeros((n_rows, n_players, len(intercept)))
     pairs = np.zeros((n_rows, n_players, n_players, len(intercept))) if interactions else None
-    base, seen = intercept.copy(), []
+    base = intercept.copy()
+    seen: list[tuple[_Sight | _Slope, Floats]] = []
     for rule in rules:
+        if isinstance(rule, LinearTerm):
+            slope = _Slope([player_of(rule)], true(rule), true_behind(rule))
+            weight = np.array(rule.weights)
+            mean = shares @ slope.behind
+            values[:, slope.players[0]] += (slope.amounts - mean)[:, None] * weight
+            base += mean * weight
+            seen.append((slope, weight))
+            continue
         sight = _Sight.of(rule, player_of, true, true_behind)
         weight = np.array(rule.weights)
         if not sight.players:
@@ -157,17 +175,33 @@ def explain_rules(
 
 
 def explain_each_rule(
-    rules: Sequence[Rule], intercept: Floats, X: Any, background: Any, shares: Floats
+    rules: Sequence[Term], intercept: Floats, X: Any, background: Any, shares: Floats
 ) -> RuleValues:
-    """Return ``weight * (holds - coverage in the background)`` of every rule: players are rules."""
+    """Return ``weight * (holds - coverage in the background)`` of every rule: players are rules.
+
+    Of a linear term, the amounts take the place of ``holds``, and their mean that of the coverage.
+    """
     weights = np.array([rule.weights for rule in rules]).reshape(len(rules), len(intercept))
-    holds = cover_rules(rules, background)
+    holds = read_terms(rules, background)
     coverage = shares @ holds
-    values = (cover_rules(rules, X) - coverage)[:, :, None] * weights
-    variances = (coverage * (1.0 - coverage))[:, None] * weights**2
+    values = (read_terms(rules, X) - coverage)[:, :, None] * weights
+    variances = (shares @ (holds - coverage) ** 2)[:, None] * weights**2
     changes = ((coverage - holds)[:, :, None] * weights) * np.sign(values).sum(axis=0)
     spread = Spread(np.broadcast_to(variances, values.shape), changes, shares)
     return RuleValues(values, spread, np.asarray(intercept + coverage @ weights))
+
+
+@dataclass(frozen=True)
+class _Slope:
+    """What a linear term reads of rows and of the background; its player is one."""
+
+    players: list[int]
+    amounts: Floats
+    behind: Floats
+
+    def differences(self, k: int, rows: slice, used: Indices) -> Floats:
+        """Return the values of the player for some rows and some rows of the background."""
+        return self.amounts[rows, None] - self.behind[used]
 
 
 @dataclass(frozen=True)
@@ -209,6 +243,13 @@ class _Sight:
             return [(_all_patterns(length), codes) for codes in parts]
         found = [np.unique(codes, return_inverse=True) for codes in parts]
         return [((f[:, None] >> np.arange(length) & 1).astype(bool), place) for f, place in found]
+
+    def differences(self, k: int, rows: slice, used: Indices) -> Floats:
+        """Return the values of one player for some rows and some rows of the background."""
+        length = len(self.players)
+        (inside, place), (outside, behind) = self.bits(rows, used)
+        games = _kept_games(length, False) if length <= _KEPT else _games(inside, outside, False)
+        return np.asarray(games[:, :, k].take(behind, axis=1).take(place, axis=0))
 
 
 def _outside(
@@ -277,7 +318,7 @@ def _others(factors: NDArray[Any]) -> Floats:
     return np.asarray(ahead * behind)
 
 
-def _spread(seen: list[tuple[_Sight, Floats]], shares: Floats, values: Floats) -> Spread:
+def _spread(seen: list[tuple[_Sight | _Slope, Floats]], shares: Floats, values: Floats) -> Spread:
     """Return how all values differ among the background's rows, spread evenly if many."""
     n_rows, n_players, n_outputs = values.shape
     work = max(1, n_rows * n_outputs * sum(len(sight.players) for sight, _ in seen))
@@ -291,18 +332,10 @@ def _spread(seen: list[tuple[_Sight, Floats]], shares: Floats, values: Floats) -
             own = [(s, s.players.index(player), w) for s, w in seen if player in s.players]
             total = np.zeros((n_outputs, len(values[rows]), n_used))
             for sight, k, weight in own:
-                game = _one_player(sight, k, rows, used)
+                game = sight.differences(k, rows, used)
                 for t in range(n_outputs):
                     total[t] += weight[t] * game
             total -= (total @ share)[:, :, None]
             changes[:, player] += np.einsum("oit,io->to", total, np.sign(values[rows, player]))
             variances[rows, player] = (np.square(total, out=total) @ share).T
     return Spread(variances, changes, share)
-
-
-def _one_player(sight: _Sight, k: int, rows: slice, used: Indices) -> Floats:
-    """Return the values of one player for some rows and some rows of the background."""
-    length = len(sight.players)
-    (inside, place), (outside, behind) = sight.bits(rows, used)
-    games = _kept_games(length, False) if length <= _KEPT else _games(inside, outside, False)
-    return np.asarray(games[:, :, k].take(behind, axis=1).take(place, axis=0))

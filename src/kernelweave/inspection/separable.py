@@ -12,7 +12,8 @@ from sklearn.pipeline import Pipeline
 
 from kernelweave._types import Floats, Indices
 from kernelweave.estimators.terms import KernelTerms, MemberTerms, RuleTerms
-from kernelweave.rules import Proposition, Rule, score_rules
+from kernelweave.rules import LinearTerm, Proposition, score_rules
+from kernelweave.rules.linear import Term
 from kernelweave.rules.scores import cached_truths
 
 from .anova import Function, Products, Separable
@@ -202,13 +203,13 @@ def _after(prepare: Prepare, function: Function, slopes: Floats | None = None) -
 
 @separate.register
 def separate_rules(terms: RuleTerms, owner: Indices, prepare: Prepare, table: Any) -> Separable:
-    """Return rules on several columns as products of truth values, others as sums."""
+    """Return rules on several columns as products of truth values, other terms as sums."""
     constant = np.array(terms.intercept, dtype=np.float64)
-    single: dict[int, list[Rule]] = {}
-    several: list[dict[int, list[Proposition]]] = []
+    single: dict[int, list[Term]] = {}
+    several: list[dict[int, list[Proposition | LinearTerm]]] = []
     weights: list[tuple[float, ...]] = []
     for rule in terms.rules:
-        parts: dict[int, list[Proposition]] = {}
+        parts: dict[int, list[Proposition | LinearTerm]] = {}
         for condition in rule.conditions:
             parts.setdefault(int(owner[condition.position]), []).append(condition)
         if not parts:
@@ -231,7 +232,7 @@ def separate_rules(terms: RuleTerms, owner: Indices, prepare: Prepare, table: An
 
         return truths
 
-    def own(rules: list[Rule]) -> Function:
+    def own(rules: list[Term]) -> Function:
         zeros = np.zeros(len(constant))
         return lambda table: score_rules(rules, zeros, terms.check(prepare(table)))
 
@@ -245,11 +246,16 @@ def separate_rules(terms: RuleTerms, owner: Indices, prepare: Prepare, table: An
 
 
 def thresholds(model: Any) -> dict[int, list[float]]:
-    """Return the numbers at which rules cut each column; none behind the steps of a pipeline."""
+    """Return the numbers at which rules cut each column; none behind the steps of a pipeline.
+
+    Those of a linear term are its ends, between which it is a straight line.
+    """
     found: dict[int, list[float]] = {}
     rules = () if isinstance(model, Pipeline) and len(model) > 1 else last_step(model)
-    for rule in getattr(rules, "rules_", ()):
+    for rule in getattr(rules, "_added", ()):
         for condition in rule.conditions:
-            if condition.is_numeric:
+            if isinstance(condition, LinearTerm):
+                found.setdefault(condition.position, []).extend([condition.low, condition.high])
+            elif condition.is_numeric:
                 found.setdefault(condition.position, []).append(float(condition.value))
     return found

@@ -51,6 +51,7 @@ _RECORDS = {
     "step": ("kernelweave.solvers.bounds", "Step"),
     "proposition": ("kernelweave.rules.proposition", "Proposition"),
     "rule": ("kernelweave.rules.rule", "Rule"),
+    "linear": ("kernelweave.rules.linear", "LinearTerm"),
     "metric": ("kernelweave.kernels.metric", "Metric"),
     "encoding": ("kernelweave.kernels.encoding", "TableEncoding"),
     "filled": ("kernelweave.kernels.gaps", "FilledColumns"),

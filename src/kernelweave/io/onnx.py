@@ -20,7 +20,7 @@ from kernelweave.estimators.terms import KernelTerm, KernelTerms, RuleTerms
 from kernelweave.kernels import ARD, RBF, Laplacian, Linear, MetricLaplacian, Polynomial
 from kernelweave.kernels.column_encoding import CLIP, NumberEncoding
 from kernelweave.kernels.encoding import TableEncoding
-from kernelweave.rules import Rule
+from kernelweave.rules import LinearTerm, Rule
 
 _OPSET = 18
 Name: TypeAlias = str  # of a value in the graph
@@ -292,10 +292,33 @@ _BLOCKS: dict[type, Callable[[_Graph, Any, Name, Floats], Name]] = {
 
 
 def _write_rules(graph: _Graph, parts: RuleTerms, model: Any) -> Name:
+    """Return the weights of the rules that hold and what linear terms add, added up."""
+    rules = [term for term in parts.rules if isinstance(term, Rule)]
+    linear = [term for term in parts.rules if isinstance(term, LinearTerm)]
+    added = [_write_linear(graph, term) for term in linear]
+    if rules or not added:
+        added.append(_write_conditions(graph, rules, len(parts.intercept)))
+    total = added[0]
+    for other in added[1:]:
+        total = graph.node("Add", [total, other])
+    return total
+
+
+def _write_linear(graph: _Graph, term: LinearTerm) -> Name:
+    """Return what a linear term adds, one column for each output; of a gap, zero."""
+    value = graph.columns([term.position])
+    low, high, mean, zero = (
+        graph.array(np.full(1, number)) for number in (term.low, term.high, term.mean, 0.0)
+    )
+    clipped = graph.node("Min", [graph.node("Max", [value, low]), high])
+    above = graph.node("Sub", [clipped, mean])
+    known = graph.node("Where", [graph.node("IsNaN", [value]), zero, above])
+    return graph.node("Mul", [known, graph.array(np.array([term.weights]))])
+
+
+def _write_conditions(graph: _Graph, rules: list[Rule], n_outputs: int) -> Name:
     """Return the weights of the rules whose conditions all hold, added up."""
-    rules: tuple[Rule, ...] = parts.rules
     conditions = list(dict.fromkeys(c for rule in rules for c in rule.conditions))
-    n_outputs = len(parts.intercept)
     if not conditions:
         nothing = graph.columns([0])
         zero = graph.node("Sub", [nothing, nothing])

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from kernelweave.rules import Proposition, Rule
+from kernelweave.rules import LinearTerm, Proposition, Rule
 
 from .checks import check_array, check_rows_and_columns, check_type
 
@@ -20,8 +20,14 @@ def check_rules(model: Any) -> None:
         check_type("an item of propositions_", proposition, Proposition)
         _check_column(model, proposition)
     n_outputs = model.intercept_.size
+    offered = getattr(model, "_linear", ())  # older files lack it
+    check_type("_linear", offered, tuple)
+    for term in [*offered, *getattr(model, "linear_terms_", ())]:
+        check_type("a linear term", term, LinearTerm)
+        _check_column(model, term)
     for rule in model.rules_:
         check_type("an item of rules_", rule, Rule)
+    for rule in model._added:
         if len(rule.weights) != n_outputs or isinstance(rule.weight, tuple) == (n_outputs == 1):
             raise ValueError(f"the rule {rule.text!r} does not have {n_outputs} weights")
         for condition in rule.conditions:
@@ -33,7 +39,7 @@ def check_rules(model: Any) -> None:
         _check_last(model)
 
 
-def _check_column(model: Any, proposition: Proposition) -> None:
+def _check_column(model: Any, proposition: Proposition | LinearTerm) -> None:
     """Refuse a proposition about a column that the model does not have."""
     position, names = proposition.position, getattr(model, "feature_names_in_", None)
     known = position < model.n_features_in_

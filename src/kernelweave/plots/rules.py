@@ -7,14 +7,19 @@ from typing import Any
 
 import numpy as np
 
+from kernelweave._summary import by_norm, count_rules
 from kernelweave._types import Floats
 from kernelweave.errors import InputError
+from kernelweave.rules import LinearTerm
+from kernelweave.rules.linear import Term
 
 from .drawing import DARK, GREY, LIGHT, WARM, check_aspect, check_count, new_axes, tidy, wrap
 
 
 def plot_rules(model: Any, ax: Any = None, max_rules: int = 20) -> Any:
     """Draw the weights and the coverage of the most important rules.
+
+    The bar of a linear term is what it adds from the lower to the upper end of its range.
 
     Parameters
     ----------
@@ -42,18 +47,18 @@ def plot_rules(model: Any, ax: Any = None, max_rules: int = 20) -> Any:
     """
     check_aspect(model, "rules", "has no rules; draw plot_weights")
     check_count("max_rules", max_rules)
-    shown = model.rules_[:max_rules]
+    shown = [_Bar.of(term) for term, _ in by_norm(model)[:max_rules]]
     outputs = output_names(model)
     at, height = np.arange(len(shown)), 0.7 / len(outputs)
-    names = [wrap(rule.text) for rule in shown]
+    names = [wrap(bar.name) for bar in shown]
     if ax is None:
         tall = 1.3 + (0.36 + 0.1 * (len(outputs) - 1)) * len(shown)
         ax = new_axes((9.0, tall), 2, sharey=True, width_ratios=[3, 1])[0]
         _draw_coverage(ax.figure.axes[1], shown)
     else:
-        names = [f"{name} ({_percent(rule)})" for name, rule in zip(names, shown, strict=True)]
+        names = [f"{name} ({bar.covers})" for name, bar in zip(names, shown, strict=True)]
     for t, output in enumerate(outputs):
-        weights = np.array([rule.weights[t] for rule in shown])
+        weights = np.array([bar.weights[t] for bar in shown])
         colours: Any = f"C{t}"
         if len(outputs) == 1:
             colours = np.where(weights > 0, DARK, WARM).tolist()
@@ -67,9 +72,8 @@ def plot_rules(model: Any, ax: Any = None, max_rules: int = 20) -> Any:
         ax.legend(
             frameon=False, fontsize=8, ncols=len(outputs), loc="lower right", bbox_to_anchor=(1, 1)
         )
-    n_rules = len(model.rules_)
-    more = f", the {len(shown)} that matter most" if len(shown) < n_rules else ""
-    ax.set_title(f"{n_rules} rules{more}", loc="left", fontsize=11)
+    more = f", the {len(shown)} that matter most" if len(shown) < len(model._added) else ""
+    ax.set_title(f"{count_rules(model)}{more}", loc="left", fontsize=11)
     tidy(ax, grid="x")
     ax.tick_params(axis="y", length=0)
     return ax
@@ -114,11 +118,11 @@ def plot_rule_path(model: Any, ax: Any = None) -> Any:
         path.n_rules, path.score - path.error, path.score + path.error, color=LIGHT, alpha=0.5
     )
     ax.plot(path.n_rules, path.score, color=DARK, marker=".", linewidth=1.4)
-    chosen = len(model.rules_)
+    chosen = len(model._added)
     ax.plot(chosen, np.interp(chosen, path.n_rules, path.score), "o", color=WARM, markersize=9)
     ax.set_xlabel("number of rules")
     ax.set_ylabel("mean score on folds")
-    ax.set_title(f"{chosen} rules were chosen", loc="left", fontsize=11)
+    ax.set_title(f"{count_rules(model)} were chosen", loc="left", fontsize=11)
     tidy(ax, grid="y")
     return ax
 
@@ -149,18 +153,31 @@ def rule_path(results: dict[str, Any]) -> RulePath:
     )
 
 
-def _draw_coverage(ax: Any, rules: Any) -> None:
-    shares = [100 * rule.coverage for rule in rules]
-    bars = ax.barh(np.arange(len(rules)), shares, height=0.7, color=LIGHT)
-    ax.bar_label(bars, [_percent(rule) for rule in rules], padding=3, fontsize=8, color=GREY)
+@dataclass(frozen=True)
+class _Bar:
+    """A rule or a linear term as it is drawn."""
+
+    name: str
+    weights: tuple[float, ...]
+    coverage: float
+    covers: str
+
+    @classmethod
+    def of(cls, term: Term) -> _Bar:
+        if isinstance(term, LinearTerm):
+            swing = tuple(weight * (term.high - term.low) for weight in term.weights)
+            return cls(term.name, swing, 0.0, "linear")
+        return cls(term.text, term.weights, term.coverage, f"{100 * term.coverage:.0f} %")
+
+
+def _draw_coverage(ax: Any, shown: list[_Bar]) -> None:
+    shares = [100 * bar.coverage for bar in shown]
+    bars = ax.barh(np.arange(len(shown)), shares, height=0.7, color=LIGHT)
+    ax.bar_label(bars, [bar.covers for bar in shown], padding=3, fontsize=8, color=GREY)
     ax.margins(x=0.25)
     ax.set_xlabel("covers (% of rows)")
     tidy(ax, grid="x")
     ax.tick_params(axis="y", length=0)
-
-
-def _percent(rule: Any) -> str:
-    return f"{100 * rule.coverage:.0f} %"
 
 
 def output_names(model: Any) -> list[Any]:

@@ -10,7 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from kernelweave._declaration import has_aspect
-from kernelweave._summary import count, describe_goal, fit_status, headline
+from kernelweave._summary import count, count_rules, describe_goal, fit_status, headline
 from kernelweave._text import clip
 
 from .answers import how_good
@@ -64,7 +64,7 @@ def _lead(subject: Subject) -> str:
     if columns is not None:
         text += f" from {count(len(columns), 'column')}"
     if learns == "rules":
-        text += f" by {count(len(model.rules_), 'rule')}"
+        text += f" by {count_rules(model)}"
     known = subject.record is not None and bool(subject.record.models)
     named = subject.record.models[0].name if known and subject.record is not None else "this model"
     method = subject.name if named == "this model" else f"{clip(named)} ({subject.name})"

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from kernelweave._summary import count
+from kernelweave._summary import count, count_rules
 from kernelweave._text import clip
 from kernelweave.plots.rules import output_names, rule_path
 from kernelweave.rules.scorecard import group_by_columns
@@ -37,8 +37,9 @@ def section(subject: Subject) -> Section:
         "max_outputs": _OUTPUTS,
         "classes": model.classes_ if "classes_" in model._declaration.saved else None,
         "start": ", ".join(starts),
-        "n_rules": len(model.rules_),
+        "found": count_rules(model),
         "rules": _table(model.rules_, outputs) if model.rules_ else None,
+        "linear": _linear(model.linear_terms_, outputs) if _has_linear(model) else None,
         "lengths": ", ".join(
             f"{n} with {count(int(k), 'condition')}" for k, n in zip(*lengths, strict=True)
         ),
@@ -67,10 +68,30 @@ def _table(rules: Any, outputs: list[Any]) -> Table:
     return Table("rules", columns, rows, len(rules))
 
 
+def _has_linear(model: Any) -> bool:
+    return bool(getattr(model, "linear_terms_", ()))  # older model files lack them
+
+
+def _linear(terms: Any, outputs: list[Any]) -> Table:
+    """Return the linear terms with their ranges and what one unit adds."""
+    one = len(outputs) == 1
+    titles = ["per unit"] if one else [clip(name, _TITLE) for name in outputs[:_OUTPUTS]]
+    columns = [text_column("column"), *map(Column, ("from", "to", "mean", *titles))]
+    rows: list[list[Any]] = [
+        [
+            term.feature,
+            *(number(value, ".4g") for value in (term.low, term.high, term.mean)),
+            *(number(w, "+.3g") for w in term.weights[:_OUTPUTS]),
+        ]
+        for term in terms
+    ]
+    return Table("linear terms", columns, rows)
+
+
 def _card(subject: Subject) -> dict[str, Any] | None:
     """Return the scorecard, with the effect of rounding on the rows of the page."""
     model = subject.estimator
-    if not model.rules_ or len(model.intercept_) > _OUTPUTS:
+    if not model._added or len(model.intercept_) > _OUTPUTS:
         return None
     card = model.to_scorecard(subject.rows)
     titles = [text_column("rule"), *(Column(clip(name, _TITLE)) for name in card.outputs)]
@@ -127,6 +148,5 @@ def _search(model: Any) -> dict[str, Any] | None:
         "chart": chart,
         "table": Table("values of C", columns, rows),
         "what": f"{what} and C" if by_rules else what,
-        "n_rules": len(model.rules_),
         "similarity": None if np.isnan(similarity) else percent(similarity),
     }

@@ -1,6 +1,7 @@
 """Propositions of table columns, rules made of them, and their export as text, SQL and Python."""
 
 from .export import to_python
+from .linear import LinearTerm
 from .link import Link
 from .proposition import Proposition
 from .propositions import Propositions
@@ -11,6 +12,7 @@ from .sql import to_sql
 
 __all__ = [
     "Explanation",
+    "LinearTerm",
     "Link",
     "Proposition",
     "Propositions",

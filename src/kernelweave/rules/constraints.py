@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from kernelweave.errors import InputError
 
+from .linear import LinearTerm
 from .proposition import Proposition, is_position
 
 
@@ -55,13 +56,13 @@ def read_directions(
 
 
 def proposition_signs(
-    propositions: Sequence[Proposition], directions: Mapping[int, int]
+    propositions: Sequence[Proposition | LinearTerm], directions: Mapping[int, int]
 ) -> NDArray[np.int8] | None:
     """Return the sign of weights that keeps the score monotone, for each proposition.
 
-    ``x > t`` under direction 1 may only raise the score and ``x <= t`` only lower it, so that the
-    sum of such rules is monotone in ``x``. Directions, 1 or -1, are by position of the column; None
-    where no column has one.
+    ``x > t`` under direction 1 may only raise the score and ``x <= t`` only lower it, and a linear
+    term may only rise, so that the sum is monotone in ``x``. Directions, 1 or -1, are by position
+    of the column; None where no column has one.
 
     Examples
     --------
@@ -78,6 +79,9 @@ def proposition_signs(
         direction = directions.get(proposition.position, 0)
         if not direction:
             continue
+        if isinstance(proposition, LinearTerm):
+            signs[k] = direction
+            continue
         if not proposition.is_threshold:
             raise InputError(
                 f"monotone: {proposition.feature!r} has categories without an order. Hint: leave "
@@ -88,7 +92,7 @@ def proposition_signs(
 
 
 def strongest_columns(
-    conditions: Iterable[Sequence[Proposition]], sizes: Iterable[float], most: int
+    conditions: Iterable[Sequence[Proposition | LinearTerm]], sizes: Iterable[float], most: int
 ) -> set[int]:
     """Return the positions of the columns whose rules are largest in sum.
 

@@ -14,6 +14,7 @@ from kernelweave.errors import InputError, InputTypeError
 
 from .columns import Label, plain_value, shown
 from .dates import last_time
+from .linear import LinearTerm, Term
 from .link import Link, Syntax
 from .proposition import Proposition
 from .rule import Rule, essential
@@ -39,7 +40,7 @@ class Read:
 class Model:
     """A checked rule model, ready for export."""
 
-    rules: tuple[Rule, ...]  # in the order of their sum
+    rules: tuple[Term, ...]  # in the order of their sum
     intercept: tuple[float, ...]  # one for each output
     classes: tuple[Label, ...]  # none: regression; two, or one for each output
     names: dict[str, str]  # name of each feature in the export
@@ -47,8 +48,10 @@ class Model:
     separate: bool  # whether each output chooses between two classes
     link: Link | None  # of probabilities
 
-    def read(self, condition: Proposition) -> Read:
+    def read(self, condition: Proposition | LinearTerm) -> Read:
         """Return as what a condition reads its column."""
+        if isinstance(condition, LinearTerm):
+            return Read("number")
         if condition.is_numeric:
             if condition.feature in self.dates:
                 return Read("time", self.dates[condition.feature])
@@ -61,12 +64,17 @@ class Model:
     @property
     def reads(self) -> dict[tuple[str, Read], str]:
         """The features that conditions read, and as what, with their names in the export."""
-        conditions = [c for rule in self.rules for c in essential(rule.conditions)]
+        conditions = [c for rule in self.rules for c in needed(rule)]
         return {(c.feature, self.read(c)): self.names[c.feature] for c in conditions}
 
 
+def needed(term: Term) -> tuple[Proposition | LinearTerm, ...]:
+    """Return what a term reads of a row: conditions that no other one implies, or a column."""
+    return (term,) if isinstance(term, LinearTerm) else essential(term.conditions)
+
+
 def check_model(
-    rules: Sequence[Rule],
+    rules: Sequence[Term],
     intercept: float | Sequence[float] | Floats,
     classes: Sequence[Any] | None,
     rename: Mapping[str, str] | None,
@@ -78,14 +86,14 @@ def check_model(
     """Check the arguments of an export."""
     rules = tuple(rules)
     for i, rule in enumerate(rules):
-        if not isinstance(rule, Rule):
+        if not isinstance(rule, Rule | LinearTerm):
             raise InputTypeError(f"rules must hold rules, but item {i} is {rule!r}.")
     start = check_outputs(rules, intercept)
     found = () if classes is None else tuple(_class(label) for label in classes)
-    needed = 2 if len(start) == 1 or separate else len(start)
-    if classes is not None and len(found) != needed:
+    n_classes = 2 if len(start) == 1 or separate else len(start)
+    if classes is not None and len(found) != n_classes:
         raise InputError(
-            f"classes must be None for regression, or name {needed} classes where intercept has "
+            f"classes must be None for regression, or name {n_classes} classes where intercept has "
             f"{len(start)} output(s), got {len(found)}."
         )
     features = dict.fromkeys(c.feature for rule in rules for c in rule.conditions)
@@ -103,6 +111,12 @@ def check_model(
             f"link: probabilities need classes and {len(start)} output(s), got {link!r}."
         )
     known = {feature: form for feature, form in (dates or {}).items() if feature in names}
+    for rule in rules:
+        if isinstance(rule, LinearTerm) and rule.feature in known:
+            raise InputError(
+                f"dates: {rule.feature!r} has a linear term, which needs the years as numbers. "
+                "Hint: leave it out of dates, or fit with linear_terms=False."
+            )
     return Model(rules, start, found, names, known, separate, link)
 
 
@@ -116,7 +130,7 @@ def _class(label: Any) -> Label:
 
 
 def to_python(
-    rules: Sequence[Rule],
+    rules: Sequence[Term],
     intercept: float | Sequence[float] | Floats,
     *,
     classes: Sequence[Any] | None = None,
@@ -134,7 +148,7 @@ def to_python(
 
     Parameters
     ----------
-    rules : sequence of Rule
+    rules : sequence of Rule or LinearTerm
         Each with as many weights as there are outputs.
     intercept : float or sequence of float
         One for each output.
@@ -188,6 +202,9 @@ def to_python(
     for block in blocks(model.rules):
         lines += [f"    part{t} = 0.0" for t in outputs]
         for rule in block:
+            if isinstance(rule, LinearTerm):
+                lines += _linear_lines(rule, variables[rule.feature, model.read(rule)])
+                continue
             sums = [f"part{t} += {w!r}" for t, w in enumerate(rule.weights) if w]
             tests = [_test(c, model, variables) for c in essential(rule.conditions)]
             lines.append(f"    if {' and '.join(tests) or 'True'}:")
@@ -234,6 +251,13 @@ def _variables(model: Model) -> dict[tuple[str, Read], str]:
             name = f"x{len(found)}"
         found[key] = name
     return found
+
+
+def _linear_lines(term: LinearTerm, variable: str) -> list[str]:
+    """Return the lines that add a linear term; NaN is not equal to itself."""
+    above = f"(min(max({variable}, {term.low!r}), {term.high!r}) - {term.mean!r})"
+    sums = [f"        part{t} += {w!r} * {above}" for t, w in enumerate(term.weights) if w]
+    return [f"    if {variable} == {variable}:", *(sums or ["        pass"])]
 
 
 def _test(condition: Proposition, model: Model, variables: Mapping[tuple[str, Read], str]) -> str:

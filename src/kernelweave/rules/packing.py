@@ -13,6 +13,7 @@ from kernelweave._threads import run_each
 from kernelweave.banks.rules import PackedRows
 from kernelweave.errors import InputError
 
+from .linear import LinearTerm
 from .proposition import Proposition
 from .table import Table, read_table
 
@@ -41,10 +42,12 @@ class RowParts(Protocol):
         """
 
 
-def pack_rows(X: Any, propositions: Sequence[Proposition]) -> PackedRows:
-    """Return which propositions hold for every row, eight to a byte.
+def pack_rows(
+    X: Any, propositions: Sequence[Proposition], linear: Sequence[LinearTerm] = ()
+) -> PackedRows:
+    """Return which propositions hold for every row, eight to a byte, and values of linear terms.
 
-    Propositions about one column are adjacent; every column is read once.
+    Propositions about one column are adjacent; every column is read once for them.
 
     Examples
     --------
@@ -56,23 +59,31 @@ def pack_rows(X: Any, propositions: Sequence[Proposition]) -> PackedRows:
     """
     table = read_table(X)
     out = np.zeros((table.n_rows, -(-len(propositions) // 8)), dtype=np.uint8)
+    values = np.empty((table.n_rows, len(linear)))
 
     def work(rows: slice) -> None:
         part, here = table.rows(rows), out[rows]
+        for j, term in enumerate(linear):
+            (weight,) = term.weights
+            values[rows, j] = weight * term.amounts(part.column(term.position))
         for position, group in groupby(enumerate(propositions), key=lambda pair: pair[1].position):
             column = part.column(position)
             for j, proposition in group:
                 here[:, j // 8] |= proposition.holds(column).view(np.uint8) << np.uint8(7 - j % 8)
 
     run_each(work, table.blocks())
-    return PackedRows(out, len(propositions))
+    return PackedRows(out, len(propositions), values if linear else None)
 
 
 def pack_block(
-    X: Any, first: int, own: NDArray[Any] | None, propositions: Sequence[Proposition]
+    X: Any,
+    first: int,
+    own: NDArray[Any] | None,
+    propositions: Sequence[Proposition],
+    linear: Sequence[LinearTerm],
 ) -> PackedRows:
     """Pack one block of `RowParts`."""
-    return pack_rows(X, propositions)
+    return pack_rows(X, propositions, linear)
 
 
 def read_given(X: Any) -> tuple[Proposition, ...]:

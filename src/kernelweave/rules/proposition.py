@@ -171,6 +171,8 @@ class Proposition:
             codes == code if self.operator == "==" else (codes != code) & (codes >= 0)
         )
 
+    amounts = holds  # what a term of a model reads: one where it is true
+
     def _code(self, column: Column, value: Label) -> int:
         """Return the code of a value in a column; -2, the code of no row, where it is absent."""
         values = column.labels.values

@@ -114,7 +114,7 @@ class Propositions(TransformerMixin, BaseEstimator):
 
     def _choose(self, summary: TableSummary) -> Self:
         """Choose the propositions by the values of the columns."""
-        nominal = self._nominal(summary)
+        nominal = self.nominal_columns(summary)
         self.propositions_ = tuple(
             Proposition(column.name, position, operator, value, levels)
             for position, column in enumerate(summary.columns)
@@ -143,7 +143,7 @@ class Propositions(TransformerMixin, BaseEstimator):
             if len(values) > 2:
                 yield "!=", value, ()
 
-    def _nominal(self, table: TableSummary) -> set[int]:
+    def nominal_columns(self, table: TableSummary) -> set[int]:
         """Return the positions that ``categorical`` lists."""
         if isinstance(self.categorical, str):
             return set()

@@ -58,12 +58,7 @@ class Rule:
                 raise InputTypeError(
                     f"conditions must be propositions, but item {i} is {condition!r}."
                 )
-        given: Any = self.weight
-        weight: Any = (
-            tuple(finite("weight", value) for value in given)
-            if isinstance(given, tuple | list | np.ndarray)
-            else finite("weight", given)
-        )
+        weight = read_weight(self.weight)
         coverage = finite("coverage", self.coverage)
         if not 0 <= coverage <= 1:
             raise InputError(f"coverage must be a share from 0 to 1, got {coverage!r}.")
@@ -90,6 +85,11 @@ class Rule:
         """The conditions as text, without those that others imply."""
         return describe(self.conditions)
 
+    @property
+    def name(self) -> str:
+        """What the weight belongs to, as for a linear term: the same text."""
+        return self.text
+
     def __str__(self) -> str:
         return self.text
 
@@ -111,6 +111,13 @@ class Rule:
         for condition in self.conditions:
             true &= condition.holds(table.find(condition.feature, condition.position))
         return true
+
+
+def read_weight(given: Any) -> float | tuple[float, ...]:
+    """Return a weight, or one for each output, as floats of Python."""
+    if isinstance(given, tuple | list | np.ndarray):
+        return tuple(finite("weight", value) for value in given)
+    return finite("weight", given)
 
 
 def finite(name: str, value: Any) -> float:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import csv
 import html
 import io
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -14,7 +15,10 @@ import numpy as np
 from kernelweave._types import Floats
 from kernelweave.errors import InputError
 
+from .cuts import cut_between
 from .export import Model
+from .linear import LinearTerm, Term
+from .proposition import Proposition
 from .rule import Rule
 from .scores import cover_rules, score_rules
 
@@ -23,6 +27,7 @@ if TYPE_CHECKING:
 
 LARGEST = (5, 10, 20, 50, 100, 200, 500, 1000)  # points of the heaviest rule that are tried
 FEW_CHANGES = 0.01  # share of decisions that rounding may change where the points are chosen
+_BANDS = 10  # of a linear term, at most
 _UNKNOWN = 100  # points of the heaviest rule where there are no rows to choose by
 
 T = TypeVar("T")
@@ -46,7 +51,8 @@ class Scorecard:
     Parameters
     ----------
     rules : tuple of Rule
-        Those with points.
+        Those with points. A linear term becomes a rule for each of up to ten bands of its column;
+        the coverage of these is zero, since their rows were not counted.
     points : tuple of tuple of int
         For each rule, one number for each output.
     base : tuple of int
@@ -189,7 +195,7 @@ def make_scorecard(
     """
     if points is not None and not (isinstance(points, int) and points > 0):
         raise InputError(f"points: must be a positive whole number, got {points!r}.")
-    heaviest = max((abs(w) for rule in model.rules for w in rule.weights), default=0.0)
+    heaviest = max((_largest(term) for term in model.rules), default=0.0)
     heaviest = heaviest or max(map(abs, model.intercept)) or 1.0
     tried = (points,) if points is not None else (_UNKNOWN,) if X is None else LARGEST
     scores = None if X is None else score_rules(model.rules, list(model.intercept), X)
@@ -204,12 +210,41 @@ def make_scorecard(
     return card
 
 
+def _largest(term: Term) -> float:
+    """Return the most that a rule or a linear term can add to an output."""
+    reach = 1.0
+    if isinstance(term, LinearTerm):
+        reach = max(term.high - term.mean, term.mean - term.low)
+    return reach * max(map(abs, term.weights))
+
+
+def _bands(term: LinearTerm, scale: float) -> Iterator[Rule]:
+    """Yield rules that hold in bands of equal width, with what the term adds in the middle of each.
+
+    There are no more bands than points between both ends.
+    """
+    width = term.high - term.low
+    most = scale * width * max(map(abs, term.weights))
+    n_bands = max(1, min(_BANDS, round(most)))
+    step = width / n_bands
+    middles = [term.low + (k + 0.5) * step for k in range(n_bands)]
+    cuts = [cut_between(*pair) for pair in pairwise(middles)]
+    for k, middle in enumerate(middles if cuts else ()):
+        ends = [(">", cut) for cut in cuts[k - 1 : k]] if k else []
+        ends += [("<=", cut) for cut in cuts[k : k + 1]]
+        conditions = tuple(Proposition(term.feature, term.position, o, cut) for o, cut in ends)
+        yield Rule(conditions, tuple(w * (middle - term.mean) for w in term.weights), 0.0)
+
+
 def _round(model: Model, outputs: Sequence[str], scale: float) -> Scorecard:
-    rounded = [tuple(round(w * scale) for w in rule.weights) for rule in model.rules]
+    rules: list[Rule] = []
+    for term in model.rules:
+        rules += _bands(term, scale) if isinstance(term, LinearTerm) else [term]
+    rounded = [tuple(round(w * scale) for w in rule.weights) for rule in rules]
     kept = [k for k, p in enumerate(rounded) if any(p)]
     several = len(model.intercept) > 1
     return Scorecard(
-        tuple(model.rules[k] for k in kept),
+        tuple(rules[k] for k in kept),
         tuple(rounded[k] for k in kept),
         tuple(round(b * scale) for b in model.intercept),
         tuple(map(str, outputs)) if several else ("points",),

@@ -13,6 +13,7 @@ from kernelweave._threads import run_each
 from kernelweave._types import Bools, Floats
 from kernelweave.errors import InputError
 
+from .linear import LinearTerm, Term
 from .proposition import Proposition
 from .rule import Rule, finite
 from .table import Table, read_table
@@ -45,48 +46,65 @@ def cover_rules(rules: Sequence[Rule], X: Any) -> Bools:
     [[True], [False]]
     """
     table = read_table(X)
-    holds = _coverage(table)
+    holds = _amounts(table)
     true = np.empty((table.n_rows, len(rules)), dtype=bool, order="F")
     for j, rule in enumerate(rules):
         true[:, j] = holds(rule)
     return true
 
 
-def cached_truths(table: Table) -> Callable[[Proposition], Bools]:
+def read_terms(terms: Sequence[Term], X: Any) -> Floats:
+    """Return what the weights of rules and linear terms are multiplied with, in one column each.
+
+    That is one where a rule holds and zero elsewhere, and the distance of a clipped column from its
+    mean.
+    """
+    table = read_table(X)
+    amounts = _amounts(table)
+    out = np.empty((table.n_rows, len(terms)), order="F")
+    for j, term in enumerate(terms):
+        out[:, j] = amounts(term)
+    return out
+
+
+def cached_truths(table: Table) -> Callable[[Proposition | LinearTerm], Any]:
     """Return a function from a condition to the rows where it holds; columns are read once."""
     column = cache(table.find)
 
     @cache
-    def true(condition: Proposition) -> Bools:
-        return condition.holds(column(condition.feature, condition.position))
+    def true(condition: Proposition | LinearTerm) -> Any:
+        return condition.amounts(column(condition.feature, condition.position))
 
     return true
 
 
-def _coverage(table: Table) -> Callable[[Rule], Bools]:
-    """Return a function from a rule to the rows it covers; columns and conditions are cached."""
+def _amounts(table: Table) -> Callable[[Term], Any]:
+    """Return a function from a term to its amounts; columns and conditions are cached."""
     true = cached_truths(table)
 
-    def holds(rule: Rule) -> Bools:
-        found = np.ones(table.n_rows, dtype=bool)
-        for condition in rule.conditions:
-            found &= true(condition)
+    def amounts(term: Term) -> Any:
+        found: Any = np.ones(table.n_rows, dtype=bool)
+        for condition in term.conditions:
+            found = found * true(condition)  # of truth values: both hold
         return found
 
-    return holds
+    return amounts
 
 
 def score_rules(
-    rules: Sequence[Rule], intercept: float | Sequence[float] | Floats, X: Any
+    rules: Sequence[Term], intercept: float | Sequence[float] | Floats, X: Any
 ) -> Floats:
     """Add up the weights of the rules that hold: ``intercept + sum of weight * [rule holds]``.
+
+    Of a linear term, the weight is multiplied with the distance of the clipped column from its
+    mean.
 
     The sum runs over blocks of rules in a fixed order, the same as in `to_sql` and `to_python`.
     Rows are read a block at a time, so that no column is held as a whole in another form.
 
     Parameters
     ----------
-    rules : sequence of Rule
+    rules : sequence of Rule or LinearTerm
         Each with as many weights as there are outputs.
     intercept : float or sequence of float
         One for each output.
@@ -116,25 +134,25 @@ def score_rules(
     return scores[:, 0] if np.ndim(intercept) == 0 else scores
 
 
-def _score(rules: Sequence[Rule], start: tuple[float, ...], table: Table) -> Floats:
-    holds = _coverage(table)
+def _score(rules: Sequence[Term], start: tuple[float, ...], table: Table) -> Floats:
+    amounts = _amounts(table)
     scores = np.tile(np.array(start), (table.n_rows, 1))
     for block in blocks(rules):
         part = np.zeros_like(scores)
         for rule in block:
-            part += holds(rule)[:, None] * np.array(rule.weights)
+            part += amounts(rule)[:, None] * np.array(rule.weights)
         scores += part
     return scores
 
 
-def blocks(rules: Sequence[Rule]) -> Iterator[Sequence[Rule]]:
+def blocks(rules: Sequence[Term]) -> Iterator[Sequence[Term]]:
     """Yield the rules that are summed before their sum is added to the score."""
     for start in range(0, len(rules), BLOCK):
         yield rules[start : start + BLOCK]
 
 
 def check_outputs(
-    rules: Sequence[Rule], intercept: float | Sequence[float] | Floats
+    rules: Sequence[Term], intercept: float | Sequence[float] | Floats
 ) -> tuple[float, ...]:
     """Return the intercepts as a tuple, and refuse rules with another number of weights."""
     several = np.ndim(intercept) > 0
@@ -162,17 +180,21 @@ class Explanation:
     intercept : tuple of float
         One for each output.
     scores : tuple of float
-        The intercept and the weights of these rules, added up.
+        The intercept, the weights of these rules and what linear terms add, added up.
+    linear : tuple of (LinearTerm, tuple of float)
+        The linear terms, and what each adds, one number for each output.
     """
 
     rules: tuple[Rule, ...]
     intercept: tuple[float, ...]
     scores: tuple[float, ...]
+    linear: tuple[tuple[LinearTerm, tuple[float, ...]], ...] = ()
 
     @property
     def text(self) -> str:
-        """One line for each rule, the intercept and the score."""
+        """One line for each rule and linear term, the intercept and the score."""
         lines = [(rule.weights, rule.text) for rule in self.rules]
+        lines += [(added, term.text) for term, added in self.linear]
         lines += [(self.intercept, "intercept"), (self.scores, "score")]
         return "\n".join(
             " ".join(f"{value:+10.4g}" for value in values) + f"  {text}" for values, text in lines
@@ -183,13 +205,13 @@ class Explanation:
 
 
 def explain_rows(
-    rules: Sequence[Rule], intercept: float | Sequence[float] | Floats, X: Any
+    rules: Sequence[Term], intercept: float | Sequence[float] | Floats, X: Any
 ) -> tuple[Explanation, ...]:
     """Return for each row the rules that hold and the sum of their weights.
 
     Parameters
     ----------
-    rules : sequence of Rule
+    rules : sequence of Rule or LinearTerm
         Each with as many weights as there are outputs.
     intercept : float or sequence of float
         One for each output.
@@ -212,12 +234,19 @@ def explain_rows(
     """
     start = check_outputs(rules, intercept)
     scores = score_rules(rules, start, X)
-    largest = np.array([max(map(abs, rule.weights)) for rule in rules])
+    linear = [term for term in rules if isinstance(term, LinearTerm)]
+    plain = [term for term in rules if isinstance(term, Rule)]
+    largest = np.array([max(map(abs, rule.weights)) for rule in plain])
     order = np.argsort(-largest, kind="stable")
-    covered = cover_rules(rules, X)[:, order]
+    covered = cover_rules(plain, X)[:, order]
+    weights = np.array([term.weights for term in linear]).reshape(len(linear), len(start))
+    added = (read_terms(linear, X)[:, :, None] * weights).tolist()
     return tuple(
         Explanation(
-            tuple(rules[order[j]] for j in np.flatnonzero(row)), start, tuple(score.tolist())
+            tuple(plain[order[j]] for j in np.flatnonzero(row)),
+            start,
+            tuple(score.tolist()),
+            tuple(zip(linear, map(tuple, own), strict=True)),
         )
-        for row, score in zip(covered, scores, strict=True)
+        for row, score, own in zip(covered, scores, added, strict=True)
     )

@@ -10,15 +10,16 @@ from kernelweave.errors import InputError, InputTypeError
 
 from .dialects import DIALECTS, Dialect
 from .export import Model, Read, check_model
+from .linear import LinearTerm, Term
 from .link import Link, Syntax
-from .rule import Rule, essential
+from .rule import essential
 from .scores import blocks
 
 Reads = dict[tuple[str, Read], str]  # names of the columns as they were read
 
 
 def to_sql(
-    rules: Sequence[Rule],
+    rules: Sequence[Term],
     intercept: float | Sequence[float] | Floats,
     *,
     classes: Sequence[Any] | None = None,
@@ -42,7 +43,7 @@ def to_sql(
 
     Parameters
     ----------
-    rules : sequence of Rule
+    rules : sequence of Rule or LinearTerm
         Each with as many weights as there are outputs.
     intercept : float or sequence of float
         One for each output.
@@ -167,15 +168,22 @@ def _total(model: Model, output: int, way: Dialect, names: Reads) -> str:
     for block in blocks(model.rules):
         terms = []
         for rule in block:
+            if not rule.weights[output]:
+                continue
             weight = way.number(rule.weights[output])
+            if isinstance(rule, LinearTerm):
+                column = way.name(names[rule.feature, model.read(rule)])
+                clipped = way.clamp.format(column, way.number(rule.low), way.number(rule.high))
+                added = f"{weight} * ({clipped} - {way.number(rule.mean)})"
+                terms.append(f"CASE WHEN {column} IS NULL THEN {zero} ELSE {added} END")
+                continue
             tests = []
             for c in essential(rule.conditions):
                 read = model.read(c)
                 tests.append(way.condition(c, read, names[c.feature, read]))
-            if tests and rule.weights[output]:
+            if tests:
                 weight = f"CASE WHEN {' AND '.join(tests)} THEN {weight} ELSE {zero} END"
-            if rule.weights[output]:
-                terms.append(weight)
+            terms.append(weight)
         if terms:
             parts.append("(" + "\n     + ".join(terms) + ")")
     return "\n    + ".join(parts)

@@ -8,6 +8,8 @@ so that most conjunctions have the weight zero. ``1/2 Omega(f)^2 + loss`` is min
 generation: proximal Newton steps on the active conjunctions, coordinate descent in each, and a
 search of the whole lattice for conjunctions whose price exceeds what the certificate allows.
 Conjunctions that hold on the same rows, or on the rows where another does not, are one column.
+Columns of numbers beside the conjunctions cost as much as a proposition, are always active, and so
+are priced exactly.
 
 References
 ----------
@@ -29,7 +31,7 @@ from numpy.typing import NDArray
 
 from kernelweave import _core
 from kernelweave._types import Floats
-from kernelweave.banks.rules import Bits, Conjunction, RuleBank, RuleFeatures
+from kernelweave.banks.rules import Bits, Conjunction, NodeFeatures, RuleBank
 from kernelweave.losses import Loss
 from kernelweave.losses.base import Tangent
 
@@ -69,7 +71,7 @@ class SparseProblem:
     Parameters
     ----------
     bank : RuleBank
-        Which row satisfies which proposition.
+        Which row satisfies which proposition, and columns of numbers.
     Y, cost : ndarray of shape (n_samples, n_outputs)
         Targets, and the cost of each error.
     loss : Loss
@@ -78,9 +80,9 @@ class SparseProblem:
         As in `ConjunctionLattice`.
     max_length : int
         Longest conjunction.
-    signs : ndarray of int8 of shape (n_propositions,) or None
+    signs : ndarray of int8 of shape (n_propositions + n_linear,) or None
         1 and -1 for propositions whose conjunctions may only have weights of this sign; those of
-        both signs are excluded. One output only.
+        both signs are excluded. The same for columns of numbers. One output only.
     """
 
     bank: RuleBank
@@ -130,9 +132,6 @@ class _Columns:
     signs: Signs
     ages: NDArray[np.intp]  # rounds without a weight
 
-    def features(self, n_samples: int) -> RuleFeatures:
-        return RuleFeatures(self.bits, np.ones(len(self.nodes)), n_samples)
-
     def kept(self, which: NDArray[np.bool_]) -> _Columns:
         nodes = [node for node, keep in zip(self.nodes, which, strict=True) if keep]
         return _Columns(
@@ -155,14 +154,21 @@ class ColumnKeys:
         """Return the rows of conjunctions as bits."""
         return self._bank.columns_of(nodes)
 
-    def keys(self, bits: Bits) -> list[bytes]:
-        """Return the key of every column: its rows, or the others where the first is one."""
+    def keys(self, bits: Bits, nodes: Sequence[Conjunction] = ()) -> list[bytes]:
+        """Return the key of every column: its rows, or the others where the first is one.
+
+        A column of numbers, which the nodes tell, has a key of its own.
+        """
         bits = bits & self._rows
         if self._mirrored:
             word, bit = self._first
             flipped = (bits[:, word] & bit) != 0
             bits[flipped] ^= self._rows
-        return [row.tobytes() for row in bits]
+        found = [row.tobytes() for row in bits]
+        for k, node in enumerate(nodes):
+            if self._bank.is_linear(node):
+                found[k] = f"column {node[0]}".encode()
+        return found
 
 
 class _Generation:
@@ -187,6 +193,22 @@ class _Generation:
             self.known.update(self.keys.keys(self.keys.columns([()])))
         self.fitted = np.zeros_like(problem.Y)
         self.here = self._tangent(self.fitted, None)
+        first, n_linear = problem.bank.n_propositions, problem.bank.linear.shape[1]
+        self.add([(first + c,) for c in range(n_linear)])
+
+    def begin(self, start: SparseStart) -> None:
+        """Activate the conjunctions of a start, with its values."""
+        place = {node: k for k, node in enumerate(self.columns.nodes)}  # columns of numbers
+        for node, value in zip(start.nodes, start.values, strict=True):
+            if node in place:
+                self.values[place[node]] = value
+        new = [k for k, node in enumerate(start.nodes) if node not in place]
+        self.add([start.nodes[k] for k in new], start.values[new])
+        if place:
+            self._move_to(self.values)
+
+    def _features(self) -> NodeFeatures:
+        return self.problem.bank.features(self.columns.nodes, self.columns.bits)
 
     def _tangent(self, fitted: Floats, near: Floats | None) -> Tangent:
         problem = self.problem
@@ -200,7 +222,7 @@ class _Generation:
             return 0
         bits = self.keys.columns(nodes)
         chosen: list[int] = []
-        for k, key in enumerate(self.keys.keys(bits)):
+        for k, key in enumerate(self.keys.keys(bits, nodes)):
             if len(chosen) == most:
                 break
             if key not in self.known:
@@ -228,6 +250,8 @@ class _Generation:
         used = self.values.any(axis=1)
         self.columns.ages[:] = np.where(used, 0, self.columns.ages + 1)
         kept = self.columns.ages <= OPTIONS.unused_rounds
+        # Columns of numbers come first; the search would not find them again.
+        kept[: self.problem.bank.linear.shape[1]] = True
         if not kept.all():
             self.known.difference_update(self.keys.keys(self.columns.bits[~kept]))
             self.columns, self.values = self.columns.kept(kept), self.values[kept]
@@ -238,7 +262,7 @@ class _Generation:
         self.here = self._tangent(self.fitted, self.here.bias)
 
     def _fitted(self, values: Floats) -> Floats:
-        return self.columns.features(len(self.problem.Y)).times(values)
+        return self._features().times(values)
 
     def norm(self, values: Floats) -> float:
         """Return ``Omega``."""
@@ -250,7 +274,7 @@ class _Generation:
 
     def prices(self) -> Floats:
         """Return the prices of the active columns."""
-        sums = self.columns.features(len(self.problem.Y)).sums(self.here.dual_coef)
+        sums = self._features().sums(self.here.dual_coef)
         sums = np.where(self.columns.signs[:, None] * sums < 0.0, 0.0, sums)
         return np.asarray((sums**2).sum(axis=1) / self.columns.costs**2)
 
@@ -284,7 +308,7 @@ class _Generation:
 
     def _step(self, gap: float) -> bool:
         """Minimise a quadratic model, and move towards its minimiser; return whether it helped."""
-        features = self.columns.features(len(self.problem.Y))
+        features = self._features()
         grams, linear = [], features.sums(self.here.dual_coef)
         for t, q in enumerate(self.here.weights.T):
             gram, edge = features.gram(q)
@@ -348,14 +372,15 @@ def sparse_lattice(
     Returns
     -------
     result : SparseResult
-        Conjunctions with a weight. The lower bound holds for the whole lattice.
+        Conjunctions with a weight, columns of numbers among them. The lower bound holds for the
+        whole lattice and these columns.
     """
     tol, max_iter = limits.tol, limits.max_iter
     bounds = limits.bounds()
     bounds.scale = problem.loss.zero_loss(problem.Y, problem.cost)
     state = _Generation(problem, bounds)
     if start is not None:
-        state.add(start.nodes, start.values)
+        state.begin(start)
     state.offer()
     gap = np.inf
     while True:

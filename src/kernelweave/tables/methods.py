@@ -69,11 +69,13 @@ def _rules(problem: Problem, settings: Settings) -> dict[str, Any]:
             "left out to choose the number of rules; use another method."
         )
     n_folds = max(2, min(5, len(problem.y) if counts is None else int(counts.max())))
+    # Dates are years in a fit, but dates in exported queries, which cannot multiply them.
+    lines = {"linear_terms": False} if problem.columns("date") else {}
     if problem.groups is None:
-        return {"cv": n_folds}
+        return {"cv": n_folds, **lines}
     from .planning import make_folds  # which knows the candidates made of these methods
 
-    return {"cv": make_folds(problem, n_folds, settings.seed)}
+    return {"cv": make_folds(problem, n_folds, settings.seed), **lines}
 
 
 @dataclass(frozen=True)
