@@ -178,7 +178,7 @@ def fit_sigmoid(
 
 
 def _fit_softmax(method: str, decision: Floats, codes: Indices, weight: Floats) -> Calibrator:
-    """Fit ``softmax(a_k f_k + b_k)`` with ``a >= 0``, or ``softmax(a f)``, by L-BFGS."""
+    """Fit ``softmax(a_k f_k + b_k)`` with ``a >= 0``, or ``softmax(a f)``."""
     n, k = decision.shape
     total = float(weight.sum())
     counts = np.bincount(codes, weight, k)
@@ -196,25 +196,66 @@ def _fit_softmax(method: str, decision: Floats, codes: Indices, weight: Floats) 
         spread = np.full(k, spread.min())
     x = (decision - centre) / spread
 
-    def value(point: Any) -> Any:
-        a, b = (point[:k], point[k:]) if vector else (point, np.zeros(k))
-        log_p = log_softmax(a * x + b, axis=1)
-        error = weight[:, None] * (np.exp(log_p) - target)
-        by_slope = (error * x).sum(axis=0)
-        slope = np.concatenate([by_slope, error.sum(axis=0)]) if vector else by_slope.sum()
-        return -float((weight[:, None] * target * log_p).sum()) / total, slope / total
-
-    start: Any = np.concatenate([np.ones(k), prior]) if vector else np.ones(1)
-    bounds: Any = [(0.0, None)] * (k if vector else 1) + [(None, None)] * (k if vector else 0)
-    options: Any = {"maxiter": 1000, "ftol": 1e-15, "gtol": 1e-9}
-    found = scipy.optimize.minimize(
-        value, start, jac=True, method="L-BFGS-B", bounds=bounds, options=options
-    ).x
+    # From slopes of zero, where no probability is so near to one that the curvature is rounding.
+    start = np.concatenate([np.zeros(k), prior]) if vector else np.zeros(1)
+    found = _minimise_softmax(x, target, weight, start)
     if not vector:
         return Calibrator(method, np.full(k, found[0] / spread[0]), np.zeros(k))
     slopes = found[:k] / spread
     biases = found[k:] - slopes * centre
     return Calibrator(method, slopes, biases - biases.mean())
+
+
+def _minimise_softmax(x: Floats, target: Floats, weight: Floats, point: Floats) -> Floats:
+    """Return slopes ``a >= 0`` and biases of ``softmax(a x + b)``, or one slope, by Newton's method.
+
+    Slopes that would become negative are zero, and the step of the others is that without them.
+    """
+    k = x.shape[1]
+    every = np.eye(2 * k) if len(point) > 1 else np.repeat([[1.0], [0.0]], k, axis=0)
+    least = np.where(every[:k].any(axis=0), 0.0, -np.inf)
+    own, counted = np.arange(k), weight[:, None] * target
+
+    def value(point: Floats) -> tuple[float, Floats]:
+        both = every @ point
+        log_p = log_softmax(both[:k] * x + both[k:], axis=1)
+        return -float(np.vdot(counted, log_p)), np.exp(log_p)
+
+    best, p = value(point)
+    for _ in range(_NEWTON_STEPS):
+        weighted = weight[:, None] * p
+        sides = np.hstack([x * weighted, weighted])
+        hessian = -sides.T @ np.hstack([x * p, p])
+        hessian[own, own] += (weighted * x**2).sum(axis=0)
+        hessian[own, own + k] += sides[:, :k].sum(axis=0)
+        hessian[own + k, own] += sides[:, :k].sum(axis=0)
+        hessian[own + k, own + k] += weighted.sum(axis=0)
+        hessian[k:, k:] += weight.sum() / k  # along the sum of all biases, which changes nothing
+        error = weighted - counted
+        slope = every.T @ np.concatenate([(error * x).sum(axis=0), error.sum(axis=0)])
+        curvature = every.T @ hessian @ every
+        curvature[np.diag_indices_from(curvature)] += 1e-14 * (np.trace(curvature) + weight.sum())
+        free = (point > least) | (slope < 0)
+        while True:
+            step = np.where(free, 0.0, point)  # the others become or stay zero
+            step[free] = np.linalg.solve(curvature[np.ix_(free, free)], slope[free])
+            crossing = free & (point - step < least) & (slope > 0)
+            if not crossing.any():
+                break
+            free &= ~crossing
+        if abs(float(slope @ step)) <= 1e-14 * abs(best):
+            return np.maximum(point - step, least)
+        share = 1.0
+        while share > 1e-10:
+            there = np.maximum(point - share * step, least)
+            new, p = value(there)
+            if new <= best:
+                break
+            share *= 0.5
+        else:
+            break
+        point, best = there, new
+    return point
 
 
 def _fit_steps(decision: Floats, ones: Floats, weight: Floats) -> Floats:
