@@ -110,9 +110,9 @@ class CalibratedClassifier(OutOfFold):
             limit = self._fold_limit(shared, result)
             left = self._leave_out_learned(shared, result, rows, fold, n_folds, limit)
         values = left.values
-        if held is not None and not plan.is_given:
-            # Decisions of held-out rows depend on who is held out with them; a second division
-            # halves the variance of that, which is most of the noise of the map.
+        if held is not None and not plan.is_given and rows.Y.shape[1] == 1:
+            # Decisions of held-out rows depend on which others are held out with them; a second
+            # division averages that. Several outputs cost as many solves more and gain less.
             again = plan.deal(rows, targets, strata, _SECOND)
             count = Counter(self.verbose, n_folds, "folds")
             values = 0.5 * (values + held.without_folds(rows.Y, again, count)[0])
