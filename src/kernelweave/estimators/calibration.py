@@ -132,8 +132,11 @@ class CalibratedClassifier(OutOfFold):
         self.coverage_guarantee_ = float(known)
 
     def _fold_limit(self, shared: Any, result: Result) -> int:
-        """Return the number of inner solves of a fit without a fold."""
-        return min(self._few_solves, self.max_iter)
+        """Return the number of inner solves of a fit without a fold: a quarter of those of the fit.
+
+        It is no more than a few; Newton's method takes large steps.
+        """
+        return min(self._few_solves, max(2, result.history[-1].solves // 4), self.max_iter)
 
     def _read_codes(self, Y: Floats, cost: Floats, fixed: dict[int, float]) -> Floats:
         """Return a column of class numbers, or zeros and ones of labels or tasks.
