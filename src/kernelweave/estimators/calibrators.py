@@ -1,7 +1,8 @@
 """Maps from decision values to probabilities, fitted to decisions of rows that were held out.
 
 Two classes: a sigmoid. Several classes: softmax of a matrix times the decisions, which a penalty
-keeps near a multiple of the unit matrix, or with a slope and a bias for each class (vector scaling). Targets are smoothed, without which separable decisions have no finite slope: by Platt's
+keeps near a multiple of the unit matrix, or with a slope and a bias for each class (vector
+scaling). Targets are smoothed, without which separable decisions have no finite slope: by Platt's
 counts for a sigmoid, by k pseudo-rows in all for k classes.
 
 References
@@ -106,9 +107,9 @@ def fit_calibrator(
     """Fit the map to decisions of rows that were held out.
 
     The method "auto" is a sigmoid for two classes and for labels, and a matrix for several classes,
-    or vector scaling where they are many. ``codes``, of shape (n_rows, 1), are class numbers; of labels, of shape (n_rows,
-    n_outputs), zeros and ones, and -1 where a row has no part in an output. ``weight`` is how often
-    each row counts.
+    or vector scaling where they are many. ``codes``, of shape (n_rows, 1), are class numbers; of
+    labels, of shape (n_rows, n_outputs), zeros and ones, and -1 where a row has no part in an
+    output. ``weight`` is how often each row counts.
     """
     n_outputs = decision.shape[1]
     joint = n_outputs > 1 and not labels  # classes that share the probability of one
