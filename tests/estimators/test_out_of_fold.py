@@ -7,6 +7,7 @@ from sklearn.metrics import log_loss
 
 import kernelweave as kw
 from kernelweave import RBF
+from kernelweave.estimators import calibration
 from kernelweave.estimators.calibrators import fit_calibrator
 from kernelweave.estimators.folds import FoldPlan
 from probability_cases import CLASSIFIERS, KERNELS, MANY, TWO, N, X, fit_pair, quiet
@@ -72,6 +73,17 @@ def test_the_map_of_two_classes_is_fitted_to_the_mean_of_two_divisions(monkeypat
     # Folds that are given are the only ones: rows may depend on each other.
     only = [given.calibrator_.slopes[0], given.calibrator_.biases[0]]
     np.testing.assert_allclose(only, fitted(given.out_of_fold_), rtol=1e-9)
+
+
+def test_many_rows_and_several_classes_are_divided_once(monkeypatch):
+    dealt = []
+    deal = FoldPlan.deal
+    monkeypatch.setattr(FoldPlan, "deal", lambda *args: [dealt.append(1), deal(*args)][1])
+    kw.MKLClassifier(KERNELS, calibration="auto").fit(X, np.digitize(X[:, 0], [-0.5, 0.5]))
+    assert len(dealt) == 1
+    monkeypatch.setattr(calibration, "_NOISY", N - 1)
+    kw.MKLClassifier(KERNELS, calibration="auto").fit(X, TWO)
+    assert len(dealt) == 2
 
 
 def test_a_fold_takes_a_quarter_of_the_solves_of_the_fit():

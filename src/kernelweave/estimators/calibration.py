@@ -28,7 +28,8 @@ from .out_of_fold import OutOfFold
 from .targets import Targets
 
 _HELD_FOLDS, _LEARNED_FOLDS = 5, 3
-_SECOND = 1  # seed of the second division into folds
+_SECOND = 1  # seed of the second division into folds,
+_NOISY = 1000  # up to so many rows; noise of the map is one over their number
 _LIGHT = 0.1  # mean weight of a row below which weights are probably no counts
 CALIBRATION: dict[str, Any] = {
     "calibration": [StrOptions(set(METHODS)), None],
@@ -110,7 +111,8 @@ class CalibratedClassifier(OutOfFold):
             limit = self._fold_limit(shared, result)
             left = self._leave_out_learned(shared, result, rows, fold, n_folds, limit)
         values = left.values
-        if held is not None and not plan.is_given and rows.Y.shape[1] == 1:
+        noisy = len(rows.Y) <= _NOISY and rows.Y.shape[1] == 1
+        if held is not None and noisy and not plan.is_given:
             # Decisions of held-out rows depend on which others are held out with them; a second
             # division averages that. Several outputs cost as many solves more and gain less.
             again = plan.deal(rows, targets, strata, _SECOND)
