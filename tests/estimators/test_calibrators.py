@@ -207,7 +207,9 @@ def test_many_classes_have_a_slope_each():
     assert found.mixing is None
 
 
-@pytest.mark.parametrize("method", ["auto", "sigmoid", "matrix", "vector", "temperature", "isotonic"])
+@pytest.mark.parametrize(
+    "method", ["auto", "sigmoid", "matrix", "vector", "temperature", "isotonic"]
+)
 @pytest.mark.parametrize("decision", [F[:, None], F3])
 def test_probabilities_are_probabilities(method, decision):
     codes = ONES[:, None] if decision.shape[1] == 1 else CODES3[:, None] * 1.0

@@ -123,9 +123,7 @@ class CalibratedClassifier(OutOfFold):
         counts = np.ones(len(rows.Y)) if rows.weight is None else rows.weight
         codes = self._read_codes(rows.Y, rows.cost, targets.fixed)
         # Fitted to merged rows, so that a weight of two is bitwise a row given twice.
-        self.calibrator_ = fit_calibrator(
-            self.calibration, values, codes, counts, labels=labels
-        )
+        self.calibrator_ = fit_calibrator(self.calibration, values, codes, counts, labels=labels)
         # The theorem is about one algorithm on other rows: weights or scales that were taken from
         # all rows are outside it.
         exact = n_learned == 0 and held is not None and self._ignores_rows()

@@ -16,7 +16,6 @@ Beyond temperature scaling, NeurIPS: a penalty on the matrix.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from scipy.special import expit, log_expit

@@ -23,7 +23,7 @@ from kernelweave.banks.kernel_sum import gram_product
 
 from .smo import MAX_FREE
 
-_TOGETHER = 2**20  # entries of a matrix of few columns up to which its copies are multiplied at once
+_TOGETHER = 2**20  # entries of a matrix of few columns up to which copies are multiplied at once
 _RAISED = (1e-14, 1e-11, 1e-8, 1e-5)  # shares by which a diagonal is raised in turn
 
 

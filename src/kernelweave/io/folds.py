@@ -53,7 +53,7 @@ def _check_calibrator(model: Any, n_outputs: int) -> None:
     check_type("labels of calibrator_", found.labels, bool | np.bool_)
     if found.method not in METHODS or found.labels != model._has_labels:
         raise ValueError("calibrator_ does not belong to the model")
-    shapes = {"slopes": (n_outputs,), "biases": (n_outputs,)}
+    shapes: dict[str, tuple[int, ...]] = {"slopes": (n_outputs,), "biases": (n_outputs,)}
     if (found.method == "matrix") != (found.mixing is not None):
         raise ValueError("calibrator_ does not belong to the model")
     if found.mixing is not None:
