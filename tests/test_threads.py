@@ -407,7 +407,7 @@ def test_refused_fits_at_the_same_time_leave_the_limits_alone():
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="has no timers")
 @pytest.mark.parametrize("count", [1, 2])
 def test_a_long_loop_of_the_core_can_be_interrupted(count):
-    """In a thread of its own nobody would notice: the main one has to ask for signals."""
+    """In a thread of its own a signal would go unnoticed: the main one has to ask for signals."""
 
     def interrupt(*_):
         raise KeyboardInterrupt

@@ -210,7 +210,7 @@ def test_a_lent_block_is_kept_alive():
     K, y, cost = problem_for("hinge", 7)
     solver = Shape("hinge", y, cost).solver(K, lend=False)
     for i in range(len(K)):
-        solver.lend(np.array([i]), K[i : i + 1].copy())  # nobody else holds the copies
+        solver.lend(np.array([i]), K[i : i + 1].copy())  # nothing else holds the copies
     expected = Shape("hinge", y, cost).solver(K)
     run(solver)
     run(expected)

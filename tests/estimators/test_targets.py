@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
+from kernelweave import HierarchicalMKLRegressor, MetricKernelRegressor, MKLRegressor
 from kernelweave.errors import InputError, InputTypeError
 from kernelweave.estimators.targets import (
     class_targets,
@@ -84,3 +85,14 @@ def test_names_of_tasks():
         read_tasks(["a", None], 2)
     with pytest.raises(InputTypeError, match="Hint: turn the numbers into text"):
         read_tasks(np.array(["a", 1], dtype=object), 2)
+
+
+@pytest.mark.parametrize(
+    "model", [MKLRegressor(), MetricKernelRegressor(), HierarchicalMKLRegressor()], ids=str
+)
+def test_targets_whose_squares_overflow(model):
+    X = np.random.default_rng(0).normal(size=(30, 2))
+    with pytest.raises(
+        InputError, match=r"y: values up to 1e\+100 are possible, got .* Hint: divi"
+    ):
+        model.fit(X, X[:, 0] * 1e200)

@@ -5,7 +5,7 @@ import secrets
 import sys
 import time
 
-from .run import FIT_SECONDS, describe, hunt, judge_seed, quiet
+from .run import FIT_SECONDS, check_seed, describe, hunt, quiet
 
 
 def main():
@@ -16,7 +16,7 @@ def main():
     parser.add_argument("--only", help="name of the one estimator to fit")
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--limit", type=float, default=FIT_SECONDS, help="seconds of a fit")
-    parser.add_argument("--replay", type=int, help="judge this one seed, and tell what it is")
+    parser.add_argument("--replay", type=int, help="check this one seed, and describe it")
     options = parser.parse_args()
     quiet()
     if options.replay is not None:
@@ -38,7 +38,7 @@ def main():
 def replay(seed, only):
     print(describe(seed, only), flush=True)
     began = time.process_time()
-    outcome = judge_seed(seed, only)
+    outcome = check_seed(seed, only)
     print(f"{outcome.status}, {time.process_time() - began:.2f} s of processor time")
     for kind, text in outcome.findings:
         print(f"{kind}: {text}")

@@ -487,9 +487,10 @@ def check_radius(instance, model, outcome):
     kept = np.flatnonzero(problem.weight > 0)
     if criterion != "radius":
         if conic and criterion == "do" and problem.Y.shape[1] == 1:
+            grams = _grams(problem, model, kept)
             found = _optimum(
                 solve_do,
-                _grams(problem, model, kept),
+                grams[np.ptp(grams, axis=(1, 2)) > 1e-9],  # constant kernels get no weight
                 problem.Y[kept],
                 problem.cost[kept, 0],
                 float(model.norm),

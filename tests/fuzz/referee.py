@@ -1,4 +1,4 @@
-"""Fit a model and judge it: exceptions, warnings, inputs, repeats, and what it claims."""
+"""Fit a model and check it: exceptions, warnings, inputs, repeats, and what it claims."""
 
 import re
 import warnings
@@ -56,7 +56,7 @@ class Outcome:
         self.findings.append((kind, text))
 
 
-def judge(instance: Instance, stage=lambda name: None) -> Outcome:
+def check_fit(instance: Instance, stage=lambda name: None) -> Outcome:
     """Fit, and check everything that can be checked; ``stage`` hears what is being done."""
     outcome = Outcome(instance.name)
     before = {name: _bits(value) for name, value in instance.fit.items()}

@@ -1,4 +1,4 @@
-"""Fit and judge in a pool of processes that outlives every fit that hangs."""
+"""Fit and check in a pool of processes that outlives every fit that hangs."""
 
 import multiprocessing
 import os
@@ -9,7 +9,7 @@ from collections import Counter, defaultdict
 from multiprocessing.connection import wait
 
 from .instances import draw
-from .referee import Outcome, judge
+from .referee import Outcome, check_fit
 
 FIT_SECONDS = 10.0  # of processor time, for up to 300 rows
 LARGE_FIT_SECONDS = 60.0
@@ -22,10 +22,10 @@ FAILURES = {
 }  # fmt: skip
 
 
-def judge_seed(seed, only=None, stage=lambda name: None) -> Outcome:
-    """Draw, fit and judge one instance."""
+def check_seed(seed, only=None, stage=lambda name: None) -> Outcome:
+    """Draw, fit and check one instance."""
     instance = draw(seed, only)
-    outcome = judge(instance, stage)
+    outcome = check_fit(instance, stage)
     outcome.traits = instance.traits
     return outcome
 
@@ -55,7 +55,7 @@ def _is_long(instance):
 
 
 def _work(connection, only, limit):
-    """Judge the seeds that come in; a limit of processor time ends the process."""
+    """Check the seeds that come in; a limit of processor time ends the process."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
     while (seed := connection.recv()) is not None:
@@ -70,7 +70,7 @@ def _work(connection, only, limit):
 
         began = time.process_time()
         try:
-            outcome = judge_seed(seed, only, stage)
+            outcome = check_seed(seed, only, stage)
         except Exception:
             outcome = Outcome("referee", "broken")
             outcome.report("broken referee", traceback.format_exc(limit=-3))
@@ -80,7 +80,7 @@ def _work(connection, only, limit):
 
 
 class Pool:
-    """Processes that each judge one seed at a time."""
+    """Processes that each check one seed at a time."""
 
     def __init__(self, n_processes, only, limit):
         self.context = multiprocessing.get_context("fork")  # everything is imported already
@@ -160,7 +160,7 @@ class Pool:
 
 
 def hunt(base, *, minutes, n_processes=2, most=None, only=None, limit=FIT_SECONDS, say=print):
-    """Judge the seeds from ``base`` on; return the number of failures."""
+    """Check the seeds from ``base`` on; return the number of failures."""
     began = time.monotonic()
     until, told = began + 60 * minutes, began
     tally = defaultdict(Counter)

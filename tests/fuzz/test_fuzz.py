@@ -9,7 +9,7 @@ import pytest
 
 from fuzz import sureness
 from fuzz.instances import Instance, draw
-from fuzz.referee import judge
+from fuzz.referee import check_fit
 from kernelweave import RBF, Laplacian, MKLClassifier, MKLRegressor
 from kernelweave.estimators import base
 
@@ -28,7 +28,7 @@ def instance():
 
 
 def kinds(instance):
-    return {kind for kind, _ in judge(instance).findings}
+    return {kind for kind, _ in check_fit(instance).findings}
 
 
 def after_fit(monkeypatch, change):
@@ -43,14 +43,14 @@ def after_fit(monkeypatch, change):
 
 
 def test_a_sound_fit_passes(instance):
-    outcome = judge(instance)
+    outcome = check_fit(instance)
     assert not outcome.findings
     assert outcome.conic
 
 
 @pytest.mark.parametrize("seed", [1, 2, 5, 6, 7, 9, 10, 11, 19, 23, 38, 40])
 def test_some_seeds_pass(seed):
-    assert not judge(draw(seed)).findings
+    assert not check_fit(draw(seed)).findings
 
 
 def test_draws_repeat():
@@ -128,7 +128,7 @@ def test_a_wrong_kernel_inside_a_fit_is_seen(instance, monkeypatch):
 
 def test_foreign_exceptions_are_seen(instance, monkeypatch):
     after_fit(monkeypatch, lambda model: 1 / 0)
-    outcome = judge(instance)
+    outcome = check_fit(instance)
     assert outcome.status == "foreign"
     assert outcome.findings == [("foreign exception", "ZeroDivisionError: division by zero")]
 
@@ -140,7 +140,7 @@ def test_exceptions_of_predict_are_seen(instance, monkeypatch):
 
 def test_sentences_are_refusals(instance):
     instance.model.set_params(C=-1.0)
-    outcome = judge(instance)
+    outcome = check_fit(instance)
     assert (outcome.status, outcome.findings) == ("refused", [])
 
 

@@ -80,3 +80,30 @@ def test_steps_whose_iterations_overflow_are_not_taken(monkeypatch, kind, most):
     assert np.isfinite([found.primal, found.dual]).all()
     assert found.dual <= found.primal
     assert (found.gap <= 1e-6 * found.primal) == (most is None)
+
+
+def test_stages_that_come_to_nothing_end_early(monkeypatch):
+    """A cold start at large costs goes through stages, but not where iterations do not suffice."""
+    poor = systems.IterativeOptions(max_steps=1, rank=0.0, least_rank=1, most_rank=1)
+    monkeypatch.setattr(systems, "_ITERATIVE", poor)
+    monkeypatch.setattr(systems, "MAX_FREE", 10)
+    monkeypatch.setattr(systems.IterativeSystem.__init__, "__defaults__", (None, poor))
+    monkeypatch.setattr(systems.sketch, "__defaults__", (poor,))
+    steps = []
+    run = newton._Newton.run
+
+    def counting(self, *args):
+        found = run(self, *args)
+        steps.append(found.work)
+        return found
+
+    monkeypatch.setattr(newton._Newton, "run", counting)
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(60, 3))
+    gram = 1e12 * (1.0 + 1e-4 * np.exp(-((x[:, None] - x) ** 2).sum(axis=2)))
+    Y = rng.choice([-1.0, 1.0], size=(60, 1))
+    K = bank_of(gram[None]).combine(np.ones(1))
+    found = solve_inner(Logistic(False), K, Y, np.ones_like(Y), tol=1e-3)
+    assert steps[0] == newton._OPTIONS.stage_steps
+    assert len(steps) == 2  # that stage, and the problem itself
+    assert found.dual <= found.primal

@@ -57,7 +57,7 @@ def test_pairs_of_a_product():
 
 
 def test_samples_add_up_and_approach_the_values():
-    shift = np.array([0.0, 1.0, -2.0])  # the background rows differ where nobody is present
+    shift = np.array([0.0, 1.0, -2.0])  # the background rows differ where no player is present
 
     drawn = Permutations.draw(N, 3, 2000, np.random.default_rng(1))
     other, coalitions = drawn.coalitions

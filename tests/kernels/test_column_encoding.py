@@ -1,6 +1,7 @@
 """Encodings of one column: numbers, categories and dates."""
 
 import dataclasses
+from decimal import Decimal
 
 import numpy as np
 import pandas as pd
@@ -8,6 +9,7 @@ import polars as pl
 import pytest
 
 from encoding_frame import FRAME, RANDOM
+from kernelweave.errors import InputError
 from kernelweave.kernels.column_encoding import CategoryEncoding, DateEncoding, NumberEncoding
 from kernelweave.kernels.encoding import TableEncoding
 
@@ -43,6 +45,50 @@ def test_levels_that_training_did_not_have_match_none():
         encoded = encoding.encode(new)
     assert encoded[0].any()
     assert not encoded[1].any()
+
+
+@pytest.mark.parametrize(
+    ("levels", "other"),
+    [
+        ([True, False, True, True], [1, 0, 1, 1]),
+        ([True, False, True, True], [1.0, 0.0, 1.0, None]),
+        ([True, False, True, True], ["true", "false", "TRUE", "True"]),
+        ([3, 1, 2, 2], [3.0, 1.0, None, 2.0]),
+        ([3, 1, 2, 2], ["3", "1", "2", "2"]),
+        ([3.0, 1.0, 2.5, 2.5], [3, 1, None, 2.5]),
+    ],
+)
+def test_levels_are_found_by_their_value_where_the_type_of_a_column_changed(levels, other):
+    train = pd.DataFrame({"level": pd.Categorical(4 * levels), "x": RANDOM.normal(size=16)})
+    encoding = TableEncoding.learn(train)
+    assert any("level=" in column.name for column in encoding.columns)
+    plain = encoding.encode(train)
+    changed = encoding.encode(train.assign(level=pd.Series(4 * other)))
+    known = [value is not None for value in 4 * other]
+    np.testing.assert_array_equal(changed[known], plain[known])
+
+
+@pytest.mark.parametrize("change", [bool, str, Decimal])
+def test_numbers_are_read_from_other_types(change):
+    train = pd.DataFrame({"x": [0.0, 1.0, 1.0, 0.0], "z": RANDOM.normal(size=4)})
+    encoding = TableEncoding.learn(train)
+    other = train.assign(x=pd.Series([change(value) for value in train["x"]], dtype=object))
+    np.testing.assert_array_equal(encoding.encode(other), encoding.encode(train))
+    with pytest.raises(InputError, match="column 'x' held numbers in training, but now 'low'"):
+        encoding.encode(train.assign(x=["1", "low", None, "0"]))
+
+
+def test_decimals_are_numbers():
+    values = [0.25, 1.5, 0.125, 4.0]
+    frames = [pd.DataFrame({"x": values}), pd.DataFrame({"x": [Decimal(v) for v in values]})]
+    one, other = (TableEncoding.learn(frame).encode(frame) for frame in frames)
+    np.testing.assert_array_equal(one, other)
+
+
+def test_levels_that_are_one_number_are_not_found_by_it():
+    encoding = CategoryEncoding(("01", "1.0", "2", "ten", "1_0"))
+    values = np.array(["1", "2.0", "1.0", "10", "nan", None], dtype=object)
+    assert encoding.codes(values).tolist() == [-1, 2, 1, -1, -1, -1]
 
 
 def test_dates_have_a_number_and_cycles():

@@ -54,8 +54,8 @@ def test_cluster_by_pairs_and_by_a_model(tmp_path):
     assert (np.bincount(found.labels) == [60, 40, 20]).all()
     fit = fit_table(TABLE.assign(g=GROUP), "g", method="pairs", ignore=["y"], test_share=0)
     assert cluster_table(TABLE, 3, model=fit.model).sizes == [60, 40, 20]
-    judged = predict_pairs_table(fit.model, TABLE, pairs)
-    assert (judged["same"] == same).mean() > 0.9
+    predicted = predict_pairs_table(fit.model, TABLE, pairs)
+    assert (predicted["same"] == same).mean() > 0.9
     with pytest.raises(InputError, match="Only one of target, pairs and model"):
         cluster_table(TABLE, 3, model=fit.model, target="y")
     with pytest.raises(InputError, match="scores pairs"):

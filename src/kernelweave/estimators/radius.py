@@ -37,7 +37,8 @@ class RadiusMKLClassifier(KernelClassifier):
     Parameters
     ----------
     kernels : Kernel, KernelFamily, list of both, or None
-        What to combine, as in `MKLClassifier`.
+        What to combine, as in `MKLClassifier`. Kernels that are constant on the training rows have
+        no radius: they take no part, and a warning names them.
     norm : None, 1, 2 or "uniform"
         How `weights_` are scaled: to a learned kernel of unit radius, by their sum, or by their
         Euclidean norm. With ``criterion="radius"`` the learned kernel is the same for all.

@@ -25,8 +25,6 @@ from .rule_base import BaseRuleEnsemble
 from .shared_docs import BOUNDS, COVERED, RULE_PARAMETERS, RULES, shared_attributes
 from .targets import Targets, real_targets
 
-_LARGEST = 1e100  # squares must be numbers
-
 
 @shared_attributes(RULES, BOUNDS, COVERED, parameters=RULE_PARAMETERS)
 @dataclass(eq=False, repr=False)
@@ -81,12 +79,6 @@ class RuleEnsembleRegressor(TaskRegressor, ScoredByParts, RegressorMixin, BaseRu
 
     def _targets(self, n_rows: int, y: Any, sample_weight: Any, task: Any) -> Targets:
         targets = real_targets(self, np.empty((n_rows, 0)), y, sample_weight)
-        largest = np.abs(targets.Y).max()
-        if largest > _LARGEST:
-            raise InputError(
-                f"y: values up to {_LARGEST:g} are possible, got {largest:g}. Hint: divide them by "
-                "their standard deviation."
-            )
         if self.intervals == "guaranteed" and self.propositions == "auto":
             raise InputError(
                 "intervals='guaranteed': propositions are made from all rows, also those that are "

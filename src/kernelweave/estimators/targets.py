@@ -16,6 +16,7 @@ from kernelweave.errors import InputError, InputTypeError, warn
 from kernelweave.kernels.base import is_number
 
 _ASYMMETRY = 1e-9  # of a task matrix, relative to its largest entry
+_LARGEST = 1e100  # target, so that products of squares are numbers
 
 
 @dataclass(frozen=True)
@@ -138,6 +139,11 @@ def real_targets(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Targets:
     require_target(estimator, y)
     y = check_array(y, ensure_2d=False, dtype=np.float64, input_name="y")
     check_consistent_length(X, y)
+    if (largest := float(np.abs(y).max())) > _LARGEST:
+        raise InputError(
+            f"y: values up to {_LARGEST:g} are possible, got {largest:g}. Hint: divide them by "
+            "their standard deviation."
+        )
     estimator._one_output = y.ndim == 1
     Y = y.reshape(len(y), -1)
     weight = check_weights(sample_weight, len(Y))

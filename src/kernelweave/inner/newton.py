@@ -35,7 +35,8 @@ class DenseNewtonOptions:
     max_halvings: int = 20
     moderate: float = 1e4  # cost times the mean of the diagonal from which a cold start approaches,
     growth: float = 100.0  # in stages of so much more,
-    rough: float = 0.1  # each to this relative gap
+    rough: float = 0.1  # each to this relative gap, which takes few steps
+    stage_steps: int = 25  # of a stage; where they do not suffice, larger costs would be worse
     moved: float = 1e-13  # change of a coefficient by rounding, relative to the largest cost
     lost: float = 1e3  # objective of a start, in losses of the zero function, that is not worth it
 
@@ -113,16 +114,18 @@ class _Newton:
         while scale > _OPTIONS.moderate:
             part = _Newton(self.loss, self.K, self.Y, self.cost * (_OPTIONS.moderate / scale))
             part.a, part.f = self.a, self.f
-            part.run(_OPTIONS.rough, 0.0, np.inf)
+            part.run(_OPTIONS.rough, 0.0, np.inf, _OPTIONS.stage_steps)
             self.a, self.f, scale = part.a, part.f, scale / _OPTIONS.growth
-            if part.at_rounding:
-                break  # larger costs would only magnify it
+            if part.at_rounding or not part._is_enough(_OPTIONS.rough, 0.0, np.inf):
+                break  # larger costs would only magnify what rounding or iterations leave
 
-    def run(self, tol: float, floor: float, enough: float) -> _Newton:
+    def run(
+        self, tol: float, floor: float, enough: float, max_steps: int = _OPTIONS.max_steps
+    ) -> _Newton:
         loss, Y, cost = self.loss, self.Y, self.cost
         here = self.here or loss.tangent(self.f, Y, cost)
         value = 0.5 * float(np.vdot(self.a, self.f)) + here.value
-        for _ in range(_OPTIONS.max_steps):
+        for _ in range(max_steps):
             self._offer_own(here, max(tol * abs(value), floor), enough)
             if self._is_enough(tol, floor, enough):
                 break

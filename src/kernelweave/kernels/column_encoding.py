@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -15,6 +16,7 @@ CLIP = 8.0  # standard deviations at which standardised values and encoded value
 _KNOTS = 2000  # values at which normal scores are kept; between them they are interpolated
 _SCORE = 0.002  # normal scores are those of ranks between this and one minus this
 _CONSTANT = 1e-12  # standard deviation, relative to the largest value, of a constant column
+_TRUTH = {"false": 0.0, "true": 1.0}
 _LEVEL = np.sqrt(0.5)  # value of an indicator, so that two levels are one unit apart
 _CYCLES = {"year": 365.2425, "week": 7.0, "day": 1.0}  # in days
 
@@ -137,9 +139,21 @@ class CategoryEncoding:
         return cls(tuple(levels)) if 2 <= len(levels) <= max(2.0, len(weight) / 2) else None
 
     def codes(self, values: NDArray[Any]) -> Indices:
-        """Return the position of every level, minus one where it is unseen."""
-        place = {level: k for k, level in enumerate(self.levels)}
-        return np.array([place.get(value, -1) for value in values.tolist()], dtype=np.intp)
+        """Return the position of every level, minus one where it is unseen.
+
+        Numbers are levels by their value, so that 1.0, and 1 where levels are true and false, are
+        found where a gap or another file has changed the type of a column.
+        """
+        place: dict[Any, int] = {level: k for k, level in enumerate(self.levels)}
+        found = np.array([place.get(value, -1) for value in values.tolist()], dtype=np.intp)
+        numbers = [as_number(level) for level in self.levels]
+        places: dict[float | None, int] = {
+            v: k for k, v in enumerate(numbers) if v is not None and numbers.count(v) == 1
+        }
+        if places:
+            for row in np.flatnonzero(found < 0):
+                found[row] = places.get(as_number(values[row]), -1)
+        return found
 
     def encode(self, values: NDArray[Any]) -> Floats:
         """Return one column per level."""
@@ -205,3 +219,16 @@ def weighted_median(values: Floats, weight: Floats) -> float:
     half = 0.5 * mass[-1]
     low, high = np.searchsorted(mass, half, "left"), np.searchsorted(mass, half, "right")
     return float(0.5 * values[low] + 0.5 * values[min(high, len(values) - 1)])
+
+
+def as_number(text: str | None) -> float | None:
+    """Return the number that a text stands for, truth values as zero and one."""
+    if text is None or "_" in text:
+        return None
+    if (truth := _TRUTH.get(text.lower())) is not None:
+        return truth
+    try:
+        value = float(text)
+    except ValueError:
+        return None
+    return value if math.isfinite(value) else None

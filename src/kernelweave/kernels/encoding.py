@@ -12,6 +12,7 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime
+from decimal import Decimal
 from functools import cached_property
 from typing import Any
 
@@ -29,6 +30,7 @@ from .column_encoding import (
     EncodedColumn,
     Key,
     NumberEncoding,
+    as_number,
 )
 from .spread import clip_outliers, warn_of_outliers
 from .table import Columns, Encoding, Table, normal_columns, read_table
@@ -267,7 +269,7 @@ def _is_known(value: Any) -> bool:
 
 
 def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float | np.number) and not isinstance(value, bool)
+    return isinstance(value, int | float | Decimal | np.number) and not isinstance(value, bool)
 
 
 def _read_as(table: Table, position: int, kind: type[ColumnEncoding]) -> NDArray[Any]:
@@ -282,6 +284,12 @@ def _read_as(table: Table, position: int, kind: type[ColumnEncoding]) -> NDArray
     known = [value for value in values.tolist() if value is not None and value == value]
     if not known:
         return np.full(len(values), np.nan)
+    wrong = known[0]
+    if kind is NumberEncoding and found is CategoryEncoding:  # truth values, numbers as text
+        wrong = next((value for value in known if as_number(value) is None), None)
+        if wrong is None:
+            numbers = (as_number(value) for value in values)
+            return np.array([np.nan if v is None else v for v in numbers])
     raise InputError(
-        f"X: {table.label(position)} held {_NAMES[kind]} in training, but now {known[0]!r}."
+        f"X: {table.label(position)} held {_NAMES[kind]} in training, but now {wrong!r}."
     )
