@@ -111,7 +111,7 @@ structures: $(VENV)/.package ## Compare structured with flat kernel combinations
 pairs: $(VENV)/.package ## Cluster linked documents by kernels learned from links (about a quarter of an hour)
 	$(VENV)/bin/python -m experiments.pairwise $(ARGS)
 
-missing: $(VENV)/.package ## Compare ways to learn from sources that rows lack (a quarter of an hour)
+missing: $(VENV)/.package ## Compare ways to learn from sources that rows lack (half an hour)
 	$(VENV)/bin/python -m experiments.missing $(ARGS)
 
 rules: $(VENV)/.package ## Run the tables of rule ensembles again (about half an hour)

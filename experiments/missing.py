@@ -17,17 +17,18 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.impute import KNNImputer, SimpleImputer
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import MinMaxScaler, StandardScaler
 from sklearn.svm import SVC
 
 from kernelweave import MKLClassifier, views
 from kernelweave.errors import DataError
 
-from .missing_data import DATA, Division, divide
+from .missing_data import DATA, GROUPS, JUDGEMENT, Division, divide
 from .page import describe_run, make_table
 from .store import Record, Store, write
 
@@ -41,7 +42,9 @@ CONDITIONS = (
 )
 COSTS = [1.0, 10.0, 100.0]  # of the SVMs, by three folds
 N_FACTORS = (10, 30)  # of MOFA, by the same folds
-N_SPLITS = 3
+N_COMPONENTS = 10  # of iMML's imputers, its default
+N_SPLITS = {JUDGEMENT: 5}  # divisions of a data set; of other groups three
+N_SPLITS_SMALL, SMALL = 10, 300  # of judgement data with fewer rows
 RESULTS = Path(__file__).parent / "results"
 
 
@@ -101,6 +104,31 @@ def _factors(division: Division) -> Any:
     return max(found, key=lambda pair: pair[0])[1]
 
 
+def _imputed(imputer: str) -> Callable[[Division], Any]:
+    """Return a fit of an SVM on columns that an imputer of iMML fills.
+
+    Its imputers are factorisations of non-negative tables; like MOFA they see all rows at once.
+    """
+
+    def fit(division: Division) -> Any:
+        if find_spec("imml") is None:
+            return None
+        from imml import impute
+
+        found = MinMaxScaler().fit(division.X[division.train]).transform(division.X)
+        X = np.clip(found, 0.0, 1.0)
+        parts = [pd.DataFrame(X[:, columns]) for columns in division.sources.values()]
+        make = getattr(impute, imputer)(n_components=N_COMPONENTS, random_state=0)
+        rows = np.hstack([np.asarray(part, float) for part in make.fit_transform(parts)])
+        if not np.isfinite(rows).all():  # some factorisations end in NaN
+            return None
+        model = GridSearchCV(make_pipeline(StandardScaler(), SVC()), {"svc__C": COSTS}, cv=3)
+        model.fit(rows[division.train], division.y[division.train])
+        return _OnFactors(model, rows[~division.train])
+
+    return fit
+
+
 def _boosted(division: Division) -> Any:
     model = HistGradientBoostingClassifier(random_state=0)
     return model.fit(division.X[division.train], division.y[division.train])
@@ -114,6 +142,8 @@ METHODS: dict[str, tuple[str, Callable[[Division], Any]]] = {
     "mean": ("mean + SVC", _filled(SimpleImputer())),
     "knn": ("5 neighbours + SVC", _filled(KNNImputer())),
     "mofa": ("MOFA factors + SVC", _factors),
+    "jnmf": ("JNMF imputer + SVC", _imputed("JNMFImputer")),
+    "dfmf": ("DFMF imputer + SVC", _imputed("DFMFImputer")),
     "boosting": ("HistGradientBoosting", _boosted),
 }
 
@@ -138,9 +168,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run what is still missing, write the page and the picture, and return an exit status."""
     parser = argparse.ArgumentParser(prog="python -m experiments.missing", description=__doc__)
     parser.add_argument("--data", nargs="+", choices=DATA, default=list(DATA), metavar="NAME")
+    parser.add_argument("--group", choices=GROUPS, help="only data that served for this")
     parser.add_argument("--methods", nargs="+", choices=METHODS, default=list(METHODS))
     parser.add_argument("--shares", nargs="+", type=float, help="of missing sources, such as 0.5")
-    parser.add_argument("--splits", type=int, default=N_SPLITS, help="divisions of each data set")
+    parser.add_argument("--splits", type=int, default=10, help="divisions of a data set at most")
     parser.add_argument("--output", type=Path, default=RESULTS, metavar="DIR")
     options = parser.parse_args(arguments)
     store = Store(options.output / "missing.json", {"n_train": 300}, FIELDS)
@@ -161,29 +192,38 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _wanted(options: argparse.Namespace) -> list[tuple[str, float, str, int, str]]:
     """Return what is to be run, whole divisions first; data that cannot be read is left out."""
-    names = []
+    n_splits = {}
     for data in options.data:
+        if options.group not in (None, DATA[data].group):
+            continue
         try:
-            DATA[data].read()
-            names.append(data)
+            n_splits[data] = min(options.splits, _n_splits(data))
         except DataError as error:
             print(f"{DATA[data].title} is left out: {error}.", file=sys.stderr)
     return [
         (data, share, how, split, method)
-        for split in range(options.splits)
+        for split in range(max(n_splits.values(), default=0))
         for share, how in CONDITIONS
         if options.shares is None or share in options.shares
-        for data in names
+        for data, most in n_splits.items()
+        if split < most
         for method in options.methods
     ]
 
 
-def accuracies(records: Sequence[Record]) -> dict[tuple[str, float, str, str], list[float]]:
-    """Return accuracies of the divisions by data set, share, kind of holes and method."""
-    out: dict[tuple[str, float, str, str], list[float]] = {}
+def _n_splits(data: str) -> int:
+    """Return the number of divisions of a data set: more where there are few rows to test on."""
+    _, y = DATA[data].read()
+    small = DATA[data].group == JUDGEMENT and len(y) < SMALL
+    return N_SPLITS_SMALL if small else N_SPLITS.get(DATA[data].group, 3)
+
+
+def accuracies(records: Sequence[Record]) -> dict[tuple[str, float, str, str], dict[int, float]]:
+    """Return accuracies by data set, share, kind of holes and method, each by division."""
+    out: dict[tuple[str, float, str, str], dict[int, float]] = {}
     for r in sorted(records, key=lambda r: r["split"]):
         key = (r["data"], r["share"], r["how"], r["method"])
-        out.setdefault(key, []).append(np.nan if r["accuracy"] is None else r["accuracy"])
+        out.setdefault(key, {})[r["split"]] = np.nan if r["accuracy"] is None else r["accuracy"]
     return out
 
 
@@ -196,14 +236,16 @@ def difference(
     """Return the mean of one method less the better of others, and its standard error.
 
     Cells are data sets under a condition. The better of the others is that of the means over the
-    divisions of a cell; the standard error is over data sets.
+    divisions of a cell in which all have a result; the standard error is over data sets.
     """
     found = accuracies(records)
     by_data: dict[str, list[float]] = {}
     for data, share, how in cells:
-        if any((data, share, how, name) not in found for name in (one, *other)):
+        scores = [found.get((data, share, how, name), {}) for name in (one, *other)]
+        shared = set.intersection(*({k for k, x in s.items() if x == x} for s in scores))
+        if not shared:
             continue
-        means = [np.mean(found[data, share, how, name]) for name in (one, *other)]
+        means = [np.mean([score[split] for split in sorted(shared)]) for score in scores]
         by_data.setdefault(data, []).append(means[0] - max(means[1:]))
     values = np.array([np.mean(part) for part in by_data.values()])
     if not len(values):
@@ -216,10 +258,11 @@ def to_markdown(records: Sequence[Record]) -> str:
     """Return tables of mean accuracies and of paired differences."""
     found = accuracies(records)
     out = []
-    for development in (True, False):
-        names = [d for d in DATA if DATA[d].development is development]
-        names = [d for d in names if any(r["data"] == d for r in records)]
-        out.append(f"### {'Development' if development else 'Judgement'} data\n\n")
+    for group in GROUPS:
+        names = _names(records, group)
+        if not names:
+            continue
+        out.append(f"### {group.capitalize()} data\n\n")
         rows = []
         for share, how in CONDITIONS:
             for data in names:
@@ -229,35 +272,42 @@ def to_markdown(records: Sequence[Record]) -> str:
         rows = []
         for share in sorted({share for share, _ in CONDITIONS}):
             cells = [(d, s, how) for s, how in CONDITIONS if s == share for d in names]
-            rivals = [("mean", "knn"), ("mofa",), ("boosting",), ("off",)]
+            rivals = [("mean", "knn"), ("mofa",), ("jnmf",), ("dfmf",), ("boosting",), ("off",)]
             pairs = [difference(records, "complete", r, cells) for r in rivals]
-            rows.append([f"{share:.0%}", *(f"{mean:+.1f} ± {error:.1f}" for mean, error in pairs)])
-        head = ["less better filling + SVC", "less MOFA + SVC", "less boosting", 'less `"off"`']
-        head.insert(0, "missing")
+            shown = ["" if mean != mean else f"{mean:+.1f} ± {error:.1f}" for mean, error in pairs]
+            rows.append([f"{share:.0%}", *shown])
+        head = ["better filling + SVC", "MOFA + SVC", "JNMF + SVC", "DFMF + SVC", "boosting"]
+        head = ["missing", *(f"less {name}" for name in (*head, '`"off"`'))]
         out.append(make_table(head, rows) + "\n")
     return "".join(out)
 
 
-def _shown(values: list[float] | None) -> str:
-    if not values or np.isnan(values).all():
-        return ""
-    return f"{np.nanmean(values):.1f}"
+def _names(records: Sequence[Record], group: str) -> list[str]:
+    """Return the data sets of a group that there are results of."""
+    found = {record["data"] for record in records}
+    return [name for name in DATA if name in found and DATA[name].group == group]
+
+
+def _shown(found: dict[int, float] | None) -> str:
+    values = [value for value in (found or {}).values() if not np.isnan(value)]
+    return f"{np.mean(values):.1f}" if values else ""
 
 
 def draw(records: Sequence[Record], path: Path) -> None:
-    """Draw mean accuracies of judgement data by the share that is missing at random."""
+    """Draw mean accuracies of each group by the share that is missing at random."""
     from matplotlib.figure import Figure
 
     found = accuracies(records)
-    figure = Figure(figsize=(8, 3.4), layout="constrained")
-    axes = figure.subplots(1, 2, sharey=True)
-    for axis, development in zip(axes, (True, False), strict=True):
-        names = [d for d in DATA if DATA[d].development is development]
-        names = [d for d in names if any(r["data"] == d for r in records)]
+    groups = [group for group in GROUPS if _names(records, group)]
+    figure = Figure(figsize=(2.2 + 2.9 * len(groups), 3.4), layout="constrained")
+    axes = figure.subplots(1, len(groups), sharey=True, squeeze=False)[0]
+    for axis, group in zip(axes, groups, strict=True):
+        names = _names(records, group)
         for k, (method, (label, _)) in enumerate(METHODS.items()):
             points = []
             for share, how in CONDITIONS:
-                values = [np.mean(found.get((d, share, how, method), [np.nan])) for d in names]
+                cells = [found.get((d, share, how, method), {0: np.nan}) for d in names]
+                values = [np.mean([*cell.values()]) for cell in cells]
                 if how == "random" and values and not np.isnan(values).any():
                     points.append((100 * share, np.mean(values)))
             if points:
@@ -270,12 +320,12 @@ def draw(records: Sequence[Record], path: Path) -> None:
                     linewidth=2.4 if bold else 1.2,
                     label=label.replace("`", ""),
                 )
-        axis.set_title("development data" if development else "judgement data")
+        axis.set_title(f"{group} data")
         axis.set_xlabel("sources missing at random, %")
     axes[0].set_ylabel("accuracy, %")
-    axes[1].legend(fontsize=7, loc="center left", bbox_to_anchor=(1.02, 0.5))
+    axes[-1].legend(fontsize=7, loc="center left", bbox_to_anchor=(1.02, 0.5))
     path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=150)
+    figure.savefig(path, dpi=110)
 
 
 if __name__ == "__main__":

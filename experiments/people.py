@@ -13,6 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from .page import describe_run
+from .people_pictures import draw
 from .people_protocol import PARTS, measure
 from .people_report import to_markdown
 from .store import Store, write
@@ -46,7 +47,8 @@ def main(arguments: list[str] | None = None) -> int:
     last = max((record["seed"] for record in records), default=0)
     run = describe_run("make people", f"draws by seeds 0 to {last}", records) if records else ""
     write(page, to_markdown(records) + run)
-    print(f"The tables are in {page}.")
+    picture = draw(records, page.with_name(f"{page.stem}-review.png"))
+    print(f"The tables are in {page}{f', the curves in {picture}' if picture else ''}.")
     return 0
 
 

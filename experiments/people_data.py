@@ -165,7 +165,9 @@ def division(name: str, seed: int, answers: str = "all") -> People:
     """Return a division of answers of several: rows to learn from, and rows to test on.
 
     Of songs and images 80 % of the annotated rows; 800 sentences and 2000 to test on; 1200 pairs of
-    products, and the others to test on. "two" keeps at most two answers of a row.
+    products, and the others to test on. "two" keeps at most two answers of a row; "two-1" draws
+    others, and so on. "noise-1" replaces the columns by random numbers. "copy" counts the annotator
+    with most answers twice, "shift" turns the answers of this one into those of the next class.
     """
     data = load_people(name)
     n = len(data.X)
@@ -178,15 +180,24 @@ def division(name: str, seed: int, answers: str = "all") -> People:
         some = data.take(np.random.default_rng(50 + seed).permutation(n)[:1200])
     else:
         some = data.take(np.random.default_rng(1000 + seed).permutation(n)[: int(0.8 * n)])
-    if answers == "two":
-        kept = some.answers.copy()
-        rng = np.random.default_rng(seed)
-        for row in kept:
+    how, _, draw = answers.partition("-")
+    rng = np.random.default_rng([seed, int(draw)] if draw else seed)
+    if how == "noise":
+        X, X_test = (rng.normal(size=part.shape) for part in (some.X, some.X_test))
+        return People(X, some.gold, some.answers, X_test, some.gold_test)
+    table = some.answers.copy()
+    most = int((table >= 0).sum(axis=0).argmax())
+    own = table[:, most]
+    if how == "two":
+        for row in table:
             asked = np.flatnonzero(row >= 0)
             row[rng.permutation(asked)[2:]] = -1
-        some = People(some.X, some.gold, kept, some.X_test, some.gold_test)
-        some = some.take(np.arange(len(some.X)))
-    return some
+    elif how == "copy":
+        table = np.column_stack([table, own])
+    elif how == "shift":
+        table[:, most] = np.where(own < 0, own, (own + 1) % (int(table.max()) + 1))
+    some = People(some.X, some.gold, table, some.X_test, some.gold_test)
+    return some.take(np.arange(len(some.X)))  # without annotators who are left without answers
 
 
 def one_label(name: str, seed: int, how: str = "one") -> tuple[People, Codes]:

@@ -38,7 +38,7 @@ PARTS = {
         "The gain of a review",
         ("music one", "labelme one", "products one", *(f"{name} flipped" for name in FLIPPED)),
         ("ours", "cleanlab, ranked again", "cleanlab, one order", "random"),
-        3,
+        2,  # the protocol was set with a third one
     ),
     "answers": Part(
         "Answers of several annotators",
@@ -51,6 +51,19 @@ PARTS = {
             "kernel EM",
             "kernel EM, equal prior",
         ),
+        5,
+    ),
+    "checks": Part(
+        "Other answers, and columns of noise",
+        (
+            "music all",
+            "music copy",
+            "music shift",
+            *(f"music two-{k}" for k in range(1, 4)),
+            *(f"music noise-{k}" for k in range(1, 4)),
+            "labelme noise-1",
+        ),
+        ("Dawid-Skene, kappa 3", "kernel EM"),
         5,
     ),
     "labels": Part(
@@ -73,7 +86,7 @@ def measure(part: str, data: str, method: str, seed: int) -> dict[str, Any]:
     """Return the figures of one method on one draw."""
     name, how = data.split()
     began = time.process_time()
-    if part == "answers":
+    if part in ("answers", "checks"):
         found = _answers(division(name, seed, how), name, method)
     else:
         rows, labels = flipped(name, seed) if how == "flipped" else one_label(name, seed, how)
@@ -88,11 +101,13 @@ def score(name: str, truth: Codes, predicted: Any) -> float:
     return 100.0 * float(right)
 
 
-def _tuned(balanced: bool = False) -> GridSearchCV:
+def _tuned(X: Floats, balanced: bool = False) -> GridSearchCV:
+    scale = 1.0 / (X.shape[1] * X.var())
+    grid = {"C": [1.0, 10.0], "gamma": [scale / 4.0, scale]}
     model = SVC(class_weight="balanced" if balanced else None)
     scoring = "balanced_accuracy" if balanced else "accuracy"
     folds = StratifiedKFold(3, shuffle=True, random_state=0)
-    return GridSearchCV(model, {"C": [1.0, 10.0]}, scoring=scoring, cv=folds)
+    return GridSearchCV(model, grid, scoring=scoring, cv=folds)
 
 
 def _answers(data: People, name: str, method: str) -> dict[str, Any]:
@@ -106,7 +121,7 @@ def _answers(data: People, name: str, method: str) -> dict[str, Any]:
         predicted = model.predict(data.X_test)
     else:
         if method.startswith("Dawid"):
-            fitted = DawidSkene().fit(table)
+            fitted = DawidSkene(kappa=3.0 if method.endswith("3") else 0.0).fit(table)
             labels, given = fitted.labels_, data.answers[rows, who]
             quality = fitted.truth_[rows, np.searchsorted(fitted.classes_, given)]
         else:
@@ -115,11 +130,13 @@ def _answers(data: People, name: str, method: str) -> dict[str, Any]:
             quality = shares[rows, data.answers[rows, who]]
         if method.startswith("CROWDLAB"):
             labels, quality = _crowdlab(data.X, table, labels)
-        tuned = _tuned("balanced" in method).fit(data.X, labels.astype(int))
-        predicted = tuned.predict(data.X_test)
-    return {
+        predicted = None
+        if "SVC" in method:
+            tuned = _tuned(data.X, "balanced" in method).fit(data.X, labels.astype(int))
+            predicted = tuned.predict(data.X_test)
+    test = {} if predicted is None else {"test": score(name, data.gold_test, predicted.astype(int))}
+    return test | {
         "truth": score(name, data.gold, labels.astype(int)),
-        "test": score(name, data.gold_test, predicted.astype(int)),
         "auc": 100.0 * float(roc_auc_score(wrong, -quality)),
     }
 
@@ -144,7 +161,7 @@ def _labels(data: People, labels: Codes, name: str, method: str, seed: int) -> d
         other = 100.0 * float(roc_auc_score(wrong, model.wrong_label_probability_))
         predicted = model.predict(data.X_test)
     elif method == "SVC":
-        fitted = _tuned().fit(data.X, labels)
+        fitted = _tuned(data.X).fit(data.X, labels)
         quality = _own(_probabilities(fitted.best_estimator_, data.X, labels), labels)
         predicted = fitted.predict(data.X_test)
     elif method == "balanced kernel SVM":

@@ -21,13 +21,15 @@ def to_markdown(records: Sequence[Record]) -> str:
 def _part(part: str, records: list[Record]) -> str:
     if not records:
         return ""
+    answers = {
+        "truth": "Training rows whose most probable class is gold (products: F1)",
+        "test": "New rows (products: F1)",
+        "auc": "Area under the curve of wrong answers",
+    }
     titles = {
         "review": {"needed": "Reviewed rows in per cent"},
-        "answers": {
-            "truth": "Training rows whose most probable class is gold (products: F1)",
-            "test": "New rows (products: F1)",
-            "auc": "Area under the curve of wrong answers",
-        },
+        "answers": answers,
+        "checks": answers,
         "labels": {
             "test": "New rows (products: F1)",
             "auc": "Area under the curve of wrong labels, by quality",
@@ -50,6 +52,7 @@ def _differences(part: str, records: list[Record]) -> str:
     """Return what our method gains on the same draws, with the draws won and lost."""
     own, fields = {
         "answers": ("kernel EM", {"truth": "training rows", "test": "new rows"}),
+        "checks": ("kernel EM", {"truth": "training rows"}),
         "labels": ("tolerant, auto", {"test": "new rows", "auc": "area under the curve"}),
     }[part]
     text = ""

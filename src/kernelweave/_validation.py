@@ -184,7 +184,8 @@ def check_table(
         ensure_all_finite=False,
     )
     if not tags.allow_nan:
-        _refuse_missing(X, ", or missing='fill'" if hasattr(estimator, "missing") else "")
+        has_rule = "missing" in estimator.get_params(deep=False)
+        _refuse_missing(X, ", or missing='fill'" if has_rule else "")
     return X
 
 

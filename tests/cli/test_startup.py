@@ -11,7 +11,7 @@ from quick import first
 _SCRIPT = """
 import sys
 from kernelweave.cli.startup import defer
-defer(["{name}", "no_such_module_at_all"])
+defer({"{name}": {held}, "no_such_module_at_all": ()})
 assert "no_such_module_at_all" not in sys.modules
 import {name}
 assert "{inner}" not in sys.modules
@@ -23,10 +23,11 @@ assert "{inner}" in sys.modules and type(sys.modules["{name}"]) is type(sys)
 @pytest.mark.parametrize(
     ("name", "inner", "use"),
     first(
-        2,
+        3,
         [
             ("scipy.stats", "scipy.stats._stats_py", "assert scipy.stats.norm.cdf(0.0) == 0.5"),
             ("pandas", "pandas.core.frame", "from pandas.core.frame import DataFrame"),
+            ("scipy.stats", "scipy.stats._stats_py", "import scipy.stats.distributions"),
             ("scipy.stats", "scipy.stats._stats_py", "from scipy.stats import norm"),
             ("pandas", "pandas.core.frame", "assert pandas.DataFrame({'a': [1]}).a.sum() == 1"),
         ],
@@ -34,12 +35,43 @@ assert "{inner}" in sys.modules and type(sys.modules["{name}"]) is type(sys)
 )
 def test_a_module_is_imported_when_it_is_used(name, inner, use):
     script = _SCRIPT.replace("{name}", name).replace("{inner}", inner).replace("{use}", use)
+    held = repr(startup.SELDOM_USED[name])
+    subprocess.run([sys.executable, "-c", script.replace("{held}", held)], check=True)
+
+
+def test_scikit_learn_takes_names_of_a_module_that_is_not_used_yet():
+    script = """
+import sys
+from kernelweave.cli.startup import defer
+defer()
+import sklearn.covariance, sklearn.isotonic, sklearn.metrics
+from scipy.stats import chi2, rankdata
+assert "scipy.stats._stats_py" not in sys.modules
+assert rankdata([3, 1, 1]).tolist() == [3.0, 1.5, 1.5]
+assert abs(chi2(2).cdf(1.0) - chi2.cdf(1.0, 2)) == 0 and 0.39 < chi2.cdf(1.0, 2) < 0.4
+assert sys.modules["scipy.stats"].chi2 is not chi2 and type(sys.modules["scipy.stats"]) is type(sys)
+import scipy.stats
+assert rankdata([2, 1]).tolist() == scipy.stats.rankdata([2, 1]).tolist()
+"""
     subprocess.run([sys.executable, "-c", script], check=True)
+
+
+def test_garbage_is_collected_as_before_after_a_command(tmp_path, capsys):
+    import gc
+
+    from kernelweave.cli import main
+
+    before, seen = gc.get_threshold(), []
+    with startup.rare_collections():
+        seen.append(gc.get_threshold())
+    assert seen[0][0] > before[0]
+    assert main(["predict", str(tmp_path / "missing.kw"), "x.csv"]) == 2
+    assert gc.get_threshold() == before
 
 
 def test_modules_that_are_imported_already_stay():
     before = {name: sys.modules.get(name) for name in ("numpy", "pandas")}
-    startup.defer(before)
+    startup.defer(dict.fromkeys(before, ()))
     assert all(sys.modules[name] is module for name, module in before.items() if module)
 
 

@@ -46,21 +46,34 @@ def test_leave_one_out_map_is_that_of_the_average_and_ignores_a_row_itself():
     Y = rng.random((len(X), 3))
     average = average_ridges(make_bank(KERNELS, X), Y, power=1)
     scores = average.loo_map()
-    np.testing.assert_allclose(scores(Y), average.loo(Y), atol=1e-10)
+    others = np.array([np.delete(Y, i, axis=0).mean(axis=0) for i in range(len(Y))])
+    np.testing.assert_allclose(scores(Y), average.loo(Y) - others, atol=1e-10)
     other = Y.copy()
     other[7] = rng.random(3)
     assert (scores(other)[7] == scores(Y)[7]).all()  # to the last bit
+
+
+def test_columns_of_noise_do_no_harm():
+    """Useless kernels predict the mean of the other rows, which gives a row's own class away."""
+    gains = []
+    for seed in range(4):
+        _, truth, table = blobs(seed, n=200, n_classes=5, asked=0.5)
+        X = np.random.default_rng(seed).normal(size=(200, 30))
+        model = AnnotatorKernelClassifier().fit(X, table)
+        alone = DawidSkene(kappa=3.0, max_iter=300).fit(table)
+        gains.append((model.labels_ == truth).mean() - (alone.labels_ == truth).mean())
+    assert np.mean(gains) > -0.01
 
 
 def test_decision_values_are_calibrated_ridge_models():
     X, _, table = blobs()
     model = AnnotatorKernelClassifier(KERNELS).fit(X, table)
     bank = make_bank(KERNELS, X, tol=1e-4)
-    first = DawidSkene(kappa=3.0, tol=model.tol).fit(table)
-    average = average_ridges(bank, first.truth_, power=1)
+    average = average_ridges(bank, model.truth_, power=1)
+    np.testing.assert_allclose(model.ridge_weights_, average.ridge_weights, atol=1e-10)
     dual_coef, shift, _ = average.coefficients(model.truth_ - model.truth_.mean(axis=0))
     fresh = blobs(1)[0]
-    f = shift + model.truth_.mean(axis=0)
+    f = shift
     for scale, kernel, part in zip(bank.scales, bank.kernels, dual_coef, strict=True):
         f = f + scale * kernel(fresh, X[average.support()]) @ part.T
     expected = f @ model.calibration_[:-1] + model.calibration_[-1]
@@ -92,6 +105,18 @@ def test_the_order_of_annotators_and_the_form_of_answers_do_not_matter():
     same = AnnotatorKernelClassifier(KERNELS).fit(X, triples)
     np.testing.assert_array_equal(model.truth_, same.truth_)
     np.testing.assert_array_equal(model.answer_quality_, same.answer_quality_)
+
+
+def test_an_annotator_whose_answers_are_all_shifted_costs_little():
+    costs = []
+    for seed in range(3):
+        X, truth, table = blobs(seed, n=300, asked=0.5)
+        plain = AnnotatorKernelClassifier(KERNELS).fit(X, table)
+        table[:, 0] = (table[:, 0] + 1) % 3  # the best of them; gaps stay gaps
+        shifted = AnnotatorKernelClassifier(KERNELS).fit(X, table)
+        assert (np.diagonal(shifted.confusions_[0], offset=1) > 0.6).all()
+        costs.append((plain.labels_ == truth).mean() - (shifted.labels_ == truth).mean())
+    assert np.mean(costs) < 0.01
 
 
 def test_threads_do_not_change_the_model():

@@ -183,6 +183,11 @@ REFUSED = {
         InputError,
         "every kernel is constant",
     ),
+    "a gap, where no rule can be given": (
+        widths(table=np.where(X == X[0], np.nan, X)),
+        ValueError,
+        r"SimpleImputer\.$",
+    ),
     "equal rows of zeros": (weigh([Linear()], table=np.zeros((N, 3))), InputError, "constant"),
     "equal rows for a width": (widths(table=np.ones((N, 3))), InputError, "all rows are equal"),
     "equal rows for a mixture": (

@@ -2,8 +2,9 @@
 
 import numpy as np
 
-from experiments import people
-from experiments.people_data import People, _agree, _models, flipped
+from experiments import people, people_data
+from experiments.people_data import People, _agree, _models, division, flipped
+from experiments.people_pictures import draw, mean_curve
 from experiments.people_protocol import PARTS, measure
 from experiments.people_report import to_markdown
 
@@ -61,6 +62,35 @@ def test_a_page_shows_how_accuracy_rises_with_review():
     assert "digits flipped (90.0):" in page
     assert "|  | 0% | 10% | 20% | 30% | 40% |" in page
     assert "| ours | 60.0 | 80.0 | 91.0 | 91.0 | 91.0 |" in page
+
+
+def test_curves_of_reviews_are_drawn(tmp_path):
+    assert mean_curve([[60.0, 70.0], [50.0, 60.0, 90.0]]) == [55.0, 65.0, 80.0]
+    assert draw([], tmp_path / "none.png") is None
+    record = {"part": "review", "data": "digits flipped", "seed": 0, "target": 90.0}
+    records = [record | {"method": "ours", "curve": [60.0, 91.0]}]
+    path = draw(records, tmp_path / "curves.png")
+    assert path.read_bytes().startswith(b"\x89PNG")
+
+
+def test_answers_may_be_copied_shifted_kept_or_have_columns_of_noise(monkeypatch):
+    rng = np.random.default_rng(0)
+    answers = rng.integers(-1, 3, size=(50, 6))
+    answers[:, 2] = rng.integers(0, 3, 50)  # the annotator with most answers
+    data = People(rng.normal(size=(50, 4)), rng.integers(0, 3, 50), answers, np.ones((3, 4)), [0])
+    monkeypatch.setattr(people_data, "load_people", lambda name: data)
+    rows = np.random.default_rng(1000).permutation(50)[:40]
+    plain, copy, shift = (division("music", 0, how) for how in ("all", "copy", "shift"))
+    np.testing.assert_array_equal(plain.answers, answers[rows])
+    np.testing.assert_array_equal(copy.answers, answers[rows][:, [*range(6), 2]])
+    np.testing.assert_array_equal(shift.answers[:, 2], (plain.answers[:, 2] + 1) % 3)
+    np.testing.assert_array_equal(shift.answers[:, 3], plain.answers[:, 3])
+    noise = division("music", 0, "noise-1")
+    np.testing.assert_array_equal(noise.answers, plain.answers)
+    assert abs(np.corrcoef(noise.X.ravel(), plain.X.ravel())[0, 1]) < 0.3
+    two, other = division("music", 0, "two"), division("music", 0, "two-1")
+    assert ((two.answers >= 0).sum(axis=1) <= 2).all()
+    assert (two.answers != other.answers).any()
 
 
 def test_a_review_ends_when_the_accuracy_is_reached():

@@ -2,12 +2,15 @@
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from gap_cases import SOURCES, two_sources
 from kernelweave.errors import InputError
 from kernelweave.kernels import Completed, Completion, expand_kernels, rbf_ladder, views
 from kernelweave.kernels.completed import mean_similarity
 from kernelweave.testing import check_kernel
+from quick import examples
 
 
 def completed(X, **options):
@@ -50,6 +53,23 @@ def test_the_contract_holds_for_training_rows_and_for_other_holes(seed):
     for kernel in completed(X):
         check_kernel(kernel, X)
         check_kernel(kernel, other)
+
+
+@examples(25)
+@given(st.integers(0, 2**31), st.floats(0.0, 0.8))
+def test_completed_kernels_are_positive_semi_definite_for_any_holes(seed, share):
+    rng = np.random.default_rng(seed)
+    X, new = two_sources(24, seed=seed % 50), rng.normal(size=(8, 5))
+    for rows in (X, new):
+        gone = rng.random((len(rows), 2)) < share
+        gone[:3] = False  # no source is empty
+        gone[gone.all(axis=1)] = [True, False]
+        for k, columns in enumerate(SOURCES.values()):
+            kept = np.where(np.isnan(rows[:, columns]), 0.5, rows[:, columns])
+            rows[:, columns] = np.where(gone[:, [k]], np.nan, kept)
+    for kernel in completed(X):
+        values = np.linalg.eigvalsh(kernel(np.vstack([X, new])))
+        assert values[0] >= -1e-12 * 32 * max(values[-1], 1.0)
 
 
 def test_related_sources_are_recovered():

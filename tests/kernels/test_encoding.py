@@ -34,6 +34,17 @@ def test_kinds_of_columns():
     assert groups[0] != groups[1]
 
 
+def test_columns_without_a_value_are_named():
+    frame = FRAME.assign(scan=np.nan, note=None, seen=pd.NaT)
+    with pytest.warns(UserWarning, match="X: columns 'scan', 'note', 'seen': no training row"):
+        found = TableEncoding.learn(frame)
+    assert found.keys == TableEncoding.learn(FRAME).keys
+    frame = FRAME.assign(scan=np.r_[1.0, 2.0, np.full(len(FRAME) - 2, np.nan)])
+    weight = np.r_[0.0, 0.0, np.ones(len(FRAME) - 2)]
+    with pytest.warns(UserWarning, match="X: column 'scan': no training row has a value"):
+        TableEncoding.learn(frame, sample_weight=weight)
+
+
 @pytest.mark.parametrize("convert", [pl.from_pandas, lambda f: pl.from_pandas(f).to_arrow()])
 def test_frames_of_any_library_are_encoded_alike(convert):
     expected = TableEncoding.learn(FRAME).encode(FRAME)

@@ -9,7 +9,8 @@ from kernelweave import MKLClassifier, MKLRegressor
 from kernelweave.errors import InputError, RowError
 from kernelweave.inspection import explain
 from kernelweave.kernels import Known, Linear, Precomputed, Words, expand_kernels, rbf_ladder, views
-from kernelweave.kernels.sources import OPTIONS
+from kernelweave.kernels.completed import mean_similarity
+from kernelweave.kernels.sources import OPTIONS, leave_one_out
 
 NAN = float("nan")
 
@@ -95,6 +96,41 @@ def test_few_rows_stand_for_many():
     X[:20, 0] = NAN
     kernel = expand_kernels(views({"a": [0], "b": [1]}, [Linear()], missing="complete"), X)[0]
     assert len(kernel.completion.inverse) == OPTIONS.most_anchors
+
+
+def test_the_leave_one_out_error_is_that_of_fits_without_the_anchor():
+    rng = np.random.default_rng(0)
+    phi, rows = rng.normal(size=(25, 4)), rng.normal(size=(25, 3))
+    S = np.exp(-0.5 * ((rows[:, None] - rows) ** 2).sum(axis=2))
+    errors = []
+    for i in range(25):
+        rest = np.delete(np.arange(25), i)
+        inner = S[np.ix_(rest, rest)] + OPTIONS.ridge * np.eye(24)
+        errors.append(((phi[i] - S[i, rest] @ np.linalg.solve(inner, phi[rest])) ** 2).sum())
+    inverse = np.linalg.inv(S + OPTIONS.ridge * np.eye(25))
+    assert leave_one_out(inverse, phi @ phi.T) == pytest.approx(np.mean(errors), rel=1e-10)
+
+
+def test_similarities_have_the_width_of_the_least_leave_one_out_error():
+    rng = np.random.default_rng(0)
+    hidden = rng.uniform(size=200)
+    X = np.column_stack([np.sin(12 * hidden), np.cos(12 * hidden), hidden])
+    X[::4, :2] = NAN
+    widths = [0.02, 0.2, 20.0]
+    family = views({"a": [0, 1], "b": [2]}, rbf_ladder(widths), missing="complete")
+    completion = expand_kernels(family, X)[0].completion
+    having = ~np.isnan(X[:, 0])
+    phi = expand_kernels(views({"a": [0, 1]}, rbf_ladder([0.2])), X[having])[0](X[having])
+    errors = []
+    for kernel in expand_kernels(views({"b": [2]}, rbf_ladder(widths)), X[having]):
+        rows = (kernel.prepare(X[having]),)
+        S = mean_similarity((kernel,), rows, rows)
+        errors.append(leave_one_out(np.linalg.inv(S + 0.1 * np.eye(len(S))), phi))
+    best = rbf_ladder([widths[int(np.argmin(errors))]])
+    (expected,) = expand_kernels(views({"b": [2]}, best), X[having])
+    (found,) = completion.references
+    np.testing.assert_allclose(found(X[having]), expected(X[having]), atol=1e-12)
+    assert np.argmin(errors) == 0  # neither the middle one nor the widest
 
 
 @pytest.mark.parametrize("rule", ["off", "complete"])

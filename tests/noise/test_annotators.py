@@ -22,15 +22,15 @@ def make_table(seed, n=120, n_annotators=7, n_classes=3, asked=0.5):
     return truth, table
 
 
-def dawid_skene(table, n_rounds):
-    """Return the probabilities of Dawid and Skene by plain loops."""
+def dawid_skene(table, n_rounds, twice=()):
+    """Return the probabilities of Dawid and Skene by plain loops; some annotators count twice."""
     n, n_annotators = table.shape
     n_classes = int(np.nanmax(table)) + 1
     q = np.zeros((n, n_classes))
     for i in range(n):
         for j in range(n_annotators):
             if table[i, j] == table[i, j]:
-                q[i, int(table[i, j])] += 1
+                q[i, int(table[i, j])] += 1 + (j in twice)
     answered = q.sum(axis=1) > 0
     q[answered] /= q[answered].sum(axis=1, keepdims=True)
     q[~answered] = q[answered].mean(axis=0)
@@ -46,7 +46,7 @@ def dawid_skene(table, n_rounds):
         for i in range(n):
             for j in range(n_annotators):
                 if table[i, j] == table[i, j]:
-                    new[i] *= T[j, :, int(table[i, j])]
+                    new[i] *= T[j, :, int(table[i, j])] ** (1 + (j in twice))
         q = new / new.sum(axis=1, keepdims=True)
     return q
 
@@ -56,6 +56,14 @@ def test_the_limit_without_columns_is_the_method_of_dawid_and_skene(seed):
     _, table = make_table(seed)
     found = find_consensus(read_answers(table), kappa=0.0, max_iter=25, tol=0.0)
     np.testing.assert_allclose(found.truth, dawid_skene(table, 25), atol=1e-8)
+
+
+def test_a_copy_of_an_annotator_counts_as_twice_the_evidence():
+    _, table = make_table(8)
+    doubled = np.column_stack([table, table[:, 2]])
+    found = find_consensus(read_answers(doubled), kappa=0.0, max_iter=25, tol=0.0)
+    np.testing.assert_allclose(found.truth, dawid_skene(table, 25, twice=[2]), atol=1e-8)
+    np.testing.assert_array_equal(found.confusions[2], found.confusions[-1])
 
 
 def test_table_and_triples_give_the_same():
@@ -103,25 +111,45 @@ def test_a_known_prior_moves_the_truth():
     assert moved[0] > plain[0]
 
 
-def test_votes_minimise_the_penalised_log_loss():
+@pytest.mark.parametrize("penalty", [1.0, 30.0])
+def test_votes_minimise_the_penalised_log_loss(penalty):
     rng = np.random.default_rng(0)
-    scores = rng.normal(size=(80, 3)) * [1.0, 5.0, 0.2]
+    scores = rng.normal(size=(80, 3)) * [1.0, 5.0, 0.2] + [0.0, 1.0, 2.0]
     truth = rng.dirichlet(np.ones(3), size=80)
-    vote = Vote.fit(scores, truth)
+    vote = Vote.fit(scores, truth, penalty)
     spread = scores.std(axis=0)
 
     def value(flat):
         W, b = flat[:9].reshape(3, 3), flat[9:]
-        scale = (W * (np.eye(3) - 1 / 3)).sum() / 2  # the best multiple of the centred identity
-        own = W - scale * (np.eye(3) - 1 / 3)
         logs = log_softmax(scores / spread @ W + b, axis=1)
-        return -(truth * logs).sum() + 0.5 * (own**2).sum()
+        return -(truth * logs).sum() + 0.5 * penalty * (W**2).sum()
 
     at = np.concatenate([(vote.slopes * spread[:, None]).ravel(), vote.offsets])
     assert np.abs(approx_fprime(at, value, 1e-6)).max() < 2e-2
     # Votes keep the shares of the classes: the offsets carry no penalty.
     logs = log_softmax(scores @ vote.slopes + vote.offsets, axis=1)
     np.testing.assert_allclose(np.exp(logs).mean(axis=0), truth.mean(axis=0), atol=1e-3)
+
+
+@pytest.mark.parametrize("known", [False, True])
+def test_scores_without_information_get_no_vote(known):
+    """Votes of useless scores would be fitted by chance, and found again in the next round."""
+    rng = np.random.default_rng(0)
+    truth, table = make_table(7, n=300, asked=0.4)
+    checked = np.where(rng.random(300) < 0.3, truth, -1) if known else None
+    answers = read_answers(table)
+    plain = find_consensus(answers, kappa=3.0, known=checked)
+    L = rng.normal(size=(300, 300))
+    np.fill_diagonal(L, 0.0)
+    L -= L.mean(axis=1, keepdims=True)
+    useless = find_consensus(answers, kappa=3.0, known=checked, scores=lambda q: L @ q)
+    assert useless.penalty >= 100.0
+    assert (useless.truth.argmax(1) == plain.truth.argmax(1)).mean() > 0.97
+    right = np.eye(3)[truth] + rng.normal(size=(300, 3)) / 2
+    useful = find_consensus(answers, kappa=3.0, known=checked, scores=lambda q: right)
+    assert useful.penalty <= 10.0
+    right, wrong = (np.mean(one.truth.argmax(1) == truth) for one in (useful, plain))
+    assert right > wrong + 0.03
 
 
 def test_missing_answers_of_every_kind():

@@ -131,7 +131,7 @@ def test_a_learned_metric_is_explained_on_many_rows():
     assert (found.n_rows, found.n_background, found.sampled) == (200, 40, True)
     assert set(found.names[:2]) == {"column 0", "column 1"}
     model.support_ = np.arange(1000)
-    assert _affordable(model, X).n_rows == 125
+    assert _affordable(model, X).n_rows == 75
     model.support_ = np.arange(100_000)
     assert _affordable(model, X).n_rows == 20
 

@@ -98,14 +98,27 @@ def test_a_map_is_held_where_memory_allows(power):
     found = pair(power=power)[1].average
     other = RNG.normal(size=(150, 3))
     held, passes = found.loo_map(), replace(found, eigen=replace(found.eigen, memory=1.0)).loo_map()
-    np.testing.assert_allclose(held(other), found.loo(other), atol=1e-10)
-    np.testing.assert_allclose(passes(other), found.loo(other), atol=1e-13)
+    expected = found.loo(other) - (other.sum(axis=0) - other) / 149  # less the means of others
+    np.testing.assert_allclose(held(other), expected, atol=1e-10)
+    np.testing.assert_allclose(passes(other), expected, atol=1e-13)
     # A row does not vote for itself.
     moved = other.copy()
     moved[7] += 1.0
     shifted = held(moved) - held(other)
     np.testing.assert_allclose(shifted[7], 0.0, atol=1e-12)
     assert np.abs(shifted).max() > 1e-6
+
+
+def test_weights_for_other_targets_are_those_of_a_fit_to_them():
+    exact, found = pair()
+    other = RNG.normal(size=(150, 3)) + X[:, :1]
+    fresh, _ = pair(targets=other)
+    for average in (exact, found.average):
+        again = average.weighted_for(other, 4.0, 0.5)
+        np.testing.assert_allclose(again.errors, fresh.errors, atol=1e-8)
+        np.testing.assert_allclose(again.weights, fresh.weights, atol=1e-6)
+        np.testing.assert_allclose(again.scores, fresh.scores, atol=1e-6)
+        assert np.abs(average.weights - fresh.weights).max() > 0.01
 
 
 def test_models_that_do_not_count_are_not_asked():

@@ -7,7 +7,14 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss
 
 from kernelweave.estimators.combination import to_probabilities
-from kernelweave.tables.blending import best_scale, blend, calibrate, learn_calibration
+from kernelweave.tables.blending import (
+    best_scale,
+    blend,
+    calibrate,
+    halves,
+    learn_calibration,
+    share_calibration,
+)
 
 RANDOM = np.random.default_rng(1)
 N = 400
@@ -45,6 +52,40 @@ def test_calibration_is_learned_on_other_parts():
     before = calibrate(values, y, parts, 2)
     flipped = np.where(parts == 0, 1 - y, y)
     after = calibrate(values, flipped, parts, 2)
+    np.testing.assert_array_equal(before[parts == 0], after[parts == 0])
+    assert (before[parts == 1] != after[parts == 1]).all()
+
+
+def test_models_that_share_a_slope_keep_their_order_of_the_rows():
+    y = (np.arange(N) % 20 == 0).astype(int)
+    good, reversed_ = RANDOM.normal(size=N) + 2 * y, RANDOM.normal(size=N) - 0.1 * y
+    found = share_calibration([5 * good + 3, reversed_], y)
+    mean = (good - good.mean()) / good.std() + (reversed_ - reversed_.mean()) / reversed_.std()
+    expected = LogisticRegression(C=1e6, tol=1e-10).fit(mean[:, None] / 2, y)
+    for values, (slopes, _) in zip((5 * good + 3, reversed_), found, strict=True):
+        assert slopes[0, 0] * values.std() == pytest.approx(expected.coef_[0, 0], rel=0.05)
+    pairs = zip((5 * good + 3, reversed_), found, strict=True)
+    shares = [to_probabilities(values, *one)[:, 1].mean() for values, one in pairs]
+    assert np.mean(shares) == pytest.approx(y.mean(), abs=1e-9)
+    worse = share_calibration([-good, reversed_], y)  # together worse than chance
+    assert all(0 < slopes[0, 0] < 0.01 for slopes, _ in worse)
+
+
+def test_a_model_that_knew_nothing_in_folds_is_not_blown_up():
+    y = (np.arange(N) % 20 == 0).astype(int)
+    flat = 1e-6 * RANDOM.normal(size=N) - 3.0
+    (slopes, _), (others, _) = share_calibration([flat, RANDOM.normal(size=N) + y], y)
+    assert slopes[0, 0] < 3 * others[0, 0]
+
+
+def test_halves_learn_on_other_parts():
+    y = (np.arange(N) % 10 == 0).astype(int)
+    values = [RANDOM.normal(size=N) + y, RANDOM.normal(size=N) + 2 * y]
+    parts = np.arange(N) // (N // 2)
+    before = halves(values, y, parts)
+    np.testing.assert_allclose(before.sum(axis=1), 1.0)
+    assert before[:, 1].mean() == pytest.approx(y.mean(), rel=0.3)
+    after = halves(values, np.where(parts == 0, 1 - y, y), parts)
     np.testing.assert_array_equal(before[parts == 0], after[parts == 0])
     assert (before[parts == 1] != after[parts == 1]).all()
 

@@ -7,7 +7,8 @@ import pandas as pd
 import pytest
 
 from kernelweave.tables import Settings, make_problem
-from kernelweave.tables.candidates import LINEAR, METRIC, SVM
+from kernelweave.tables.blending import share_calibration
+from kernelweave.tables.candidates import LINEAR, METRIC, SVM, is_rare
 from kernelweave.tables.choosing import Race, silent
 from kernelweave.tables.deciding import chosen_predictions, decide
 from kernelweave.tables.planning import make_folds
@@ -56,6 +57,35 @@ def test_the_first_one_wins_where_it_is_hardly_worse():
     assert r2(Y + near) < r2(Y + common)
     choice = decide(race_of(Y + near, Y + common, Y + 3 * common))
     assert choice.name == METRIC.name
+
+
+def test_the_first_one_does_not_win_where_it_is_worse_by_more_than_a_hundredth():
+    signs = np.empty(N)
+    signs[np.argsort(np.abs(Y))] = np.tile([-1.0, 1.0], N // 2)
+    first, better = 0.1 * Y, 0.1 * Y + (0.15 * signs + 0.025) * np.sign(Y)
+    gap = (Y - first) ** 2 - (Y - better) ** 2
+    assert gap.mean() < gap.std() / np.sqrt(N)  # not significant
+    assert 0.01 * Y.var() < gap.mean() < 0.02 * ((Y - better) ** 2).mean()
+    assert decide(race_of(first, better, np.zeros(N))).name == LINEAR.name
+
+
+def test_few_rows_of_a_class_that_is_not_rare_are_no_reason_to_prefer_the_first():
+    y = (np.arange(N) % 4 == 0).astype(int)
+    problem = make_problem(pd.DataFrame({"x": Y, "y": np.where(y, "yes", "no")}), "y")
+    scoring = choose_scoring(y, False, "auto", False)
+    race = Race(problem, CANDIDATES, scoring, Settings(), make_folds(problem, 3, 0), silent)
+    common = 0.8 * ERRORS[0]
+    for entry, value in zip(
+        race.entries, (common + 0.15 * ERRORS[2] + y, common + y, ERRORS[1]), strict=True
+    ):
+        share = 1 / (1 + np.exp(-value))
+        entry.values, entry.has_proba = {0: np.column_stack([1 - share, share])}, True
+    choice = decide(race)
+    scores = {item.name: item.scores["roc_auc"] for item in choice.ranking}
+    behind, error = next(i.behind for i in choice.ranking if i.name == METRIC.name)
+    assert error < behind < 2 * error  # which was enough for it
+    assert choice.name == LINEAR.name
+    assert scores[LINEAR.name] > scores[METRIC.name] + 0.01
 
 
 def test_independent_errors_are_averaged():
@@ -120,5 +150,25 @@ def test_a_rare_class_gets_the_mean_of_metric_and_linear_model(n_rare, names):
     assert [member.candidate for member in choice.members[:2]][: len(names)] == names
     if len(names) == 2:
         assert [member.weight for member in choice.members] == [0.5, 0.5]
-        expected = (shares[0] + shares[1]) / 2
-        np.testing.assert_allclose(choice.predicted[:, 1], expected, atol=1e-12)
+        # Both have the same slope for values of unit spread, and the shares of the classes.
+        slopes = [
+            float(member.calibration[0][0, 0]) * np.std(np.log(share / (1 - share)))
+            for member, share in zip(choice.members, shares, strict=False)
+        ]
+        assert slopes[0] == pytest.approx(slopes[1], rel=1e-9)
+        assert choice.predicted[:, 1].mean() == pytest.approx(rare.mean(), rel=0.2)
+        folds = [race.part == k for k in range(3)]
+        log_odds = [np.log(share / (1 - share)) for share in shares[:2]]
+        for own in folds:  # predicted by what other folds say
+            found = share_calibration([values[~own] for values in log_odds], rare[~own].astype(int))
+            parts = zip(log_odds, found, strict=True)
+            both = [1 / (1 + np.exp(-(v[own] * s[0, 0] + b[0]))) for v, (s, b) in parts]
+            np.testing.assert_allclose(choice.predicted[own, 1], np.mean(both, axis=0), atol=1e-12)
+
+
+@pytest.mark.parametrize("n_rare", [20, 120])
+def test_the_linear_model_of_a_rare_class_has_one_penalty(n_rare):
+    y = np.where(np.arange(1500) % (1500 // n_rare) == 0, "yes", "no")
+    problem = make_problem(pd.DataFrame({"x": np.arange(1500) % 7 / 2, "y": y}), "y")
+    assert len(LINEAR.settings(problem)) == (1 if n_rare == 20 else 4)
+    assert is_rare(problem) == (n_rare == 20)

@@ -42,6 +42,16 @@ def test_a_good_column_is_no_leak():
     assert table_hints(make_problem(table, "goal")) == []
 
 
+def test_a_column_that_gives_a_rare_class_away():
+    weight = np.random.default_rng(6).normal(7.0, 1.2, 700)
+    frame = pd.DataFrame({"weight": weight, "goal": np.where(weight <= 5.0, "low", "not low")})
+    assert 0.03 < (frame["goal"] == "low").mean() < 0.08
+    leak = table_hints(make_problem(frame, "goal"))
+    assert any("the column 'weight' alone predicts 'goal' almost perfectly" in one for one in leak)
+    blurred = frame.assign(weight=weight + np.random.default_rng(4).normal(0, 0.5, 700))
+    assert not any("alone" in one for one in table_hints(make_problem(blurred, "goal")))
+
+
 def test_copies():
     table = pd.concat([TABLE, TABLE[:30], TABLE[:5].assign(ill="maybe")], ignore_index=True)
     hints = table_hints(make_problem(table, "ill"))

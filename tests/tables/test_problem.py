@@ -80,6 +80,7 @@ def test_sources_are_found_by_patterns_and_counted():
         ({"missing": "complete", "sources": {"a": ["age"]}}, "needs two sources or more, got 1"),
         ({"missing": "refuse"}, r"Values are missing .* in 'scan_0' \(\d+ rows\)"),
         ({"sources": {"a": ["agee"]}}, "source 'a': no column to learn from is named agee"),
+        ({"sources": {"a": ["age", "b*"]}}, r"source 'a': no column to learn from is named b\*"),
     ],
 )
 def test_bad_sources_and_rules(options, message):

@@ -74,6 +74,11 @@ def test_uncertain_rows_of_annotators_are_asked_about(answered):
     sure = model[-1].truth_.max(axis=1)
     first = review.items[0].place[0]
     assert sure[first] == sure.min()
+    said = triples.loc[triples["number"] == first, "answer"].value_counts()
+    expected = ", ".join(f"{n} {label}" for label, n in sorted(said.items(), key=lambda i: -i[1]))
+    assert review.items[0].why[0] == f"Answers: {expected}."
+    assert f"Of {(sure < 1).sum()} rows with answers this page asks about 4 rows" in review.lead
+    assert "look doubtful" not in review.lead
     lines = [{"row": first, "decision": "change", "given": "", "label": "in"}]
     again = fit_answers(TABLE, triples, target="y", decisions=lines).model[-1]
     assert again.truth_[first].max() == 1.0

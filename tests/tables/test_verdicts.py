@@ -2,7 +2,7 @@
 
 from types import SimpleNamespace
 
-from kernelweave.tables.verdicts import describe_choice
+from kernelweave.tables.verdicts import describe_choice, name_unmeasured
 
 
 def ranked(name, r2, behind, *, written=True):
@@ -55,3 +55,9 @@ def test_models_that_are_not_significantly_better_share_a_line():
 
 def test_no_better_than_a_constant():
     assert "constant prediction" in describe_choice(choice(interval=(-0.1, 0.6)))[-1]
+
+
+def test_models_that_were_not_measured_are_named_with_the_command():
+    said = name_unmeasured("my flats.csv", "rent")
+    assert all(name in said for name in ("CatBoost", "LightGBM", "xRFM"))
+    assert said.endswith("kernelweave compare 'my flats.csv' --target rent")

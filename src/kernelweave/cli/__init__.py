@@ -60,13 +60,14 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _run(argv: Sequence[str]) -> int:
     from .commands import COMPLETE, make_program
+    from .startup import rare_collections
 
     program = make_program()
     if instruction := os.environ.get(COMPLETE):
         from .completion import complete
 
         return complete(program, instruction)
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), rare_collections():
         warnings.showwarning = _show_warning
         with program.make_context("kernelweave", list(argv)) as context:
             code: int = program.invoke(context)

@@ -189,7 +189,12 @@ def fit(args: Any) -> int:
     from kernelweave.tables import read_table
     from kernelweave.tables.recording import record_fit
     from kernelweave.tables.sureness import offers
-    from kernelweave.tables.verdicts import choice_as_json, describe_choice, score_table
+    from kernelweave.tables.verdicts import (
+        choice_as_json,
+        describe_choice,
+        name_unmeasured,
+        score_table,
+    )
 
     from .console import summarize, warn_unless_converged
     from .live import live
@@ -213,7 +218,9 @@ def fit(args: Any) -> int:
         "n_classes": None if problem.regression else int(problem.y.nunique()),
         "method": found.method,
         "choice": None if found.choice is None else choice_as_json(found.choice),
-        "verdict": [] if found.choice is None else describe_choice(found.choice),
+        "verdict": []
+        if found.choice is None
+        else [*describe_choice(found.choice), name_unmeasured(args.file, args.target)],
         "rows": len(problem.y),
         "fitted_rows": found.n_rows,
         "columns": list(problem.X.columns),

@@ -1,38 +1,101 @@
-"""Start the program without the modules that scikit-learn imports and a command may never use.
+"""Start the program quickly: without modules that a command may never use, and with less cleaning.
 
-scikit-learn imports `scipy.stats` and pandas at once, for a few of its functions: more than half
-of the time of its import. The program puts a placeholder in their place, which imports the module
-when one of its names is first used. A Python session that imports kernelweave is not affected.
+scikit-learn imports `scipy.stats` and pandas at once, for a few of their functions: more than half
+of the time of its import. The program puts a placeholder in their place, which becomes the module
+when it is first used. A Python session that imports kernelweave is not affected.
 """
 
 from __future__ import annotations
 
+import gc
 import sys
-from collections.abc import Iterable
-from importlib import import_module
-from importlib.util import find_spec
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from importlib.machinery import ModuleSpec
+from importlib.util import find_spec, module_from_spec
 from types import ModuleType
 from typing import Any
 
-SELDOM_USED = ("scipy.stats", "pandas")
+# Modules, and what scikit-learn takes from them when it is imported.
+SELDOM_USED = {"scipy.stats": ("chi2", "gmean", "rankdata", "spearmanr"), "pandas": ()}
+_THRESHOLDS = 100_000, 20, 1_000  # of objects and rounds between two collections; see `gc`
 
 
 class DeferredModule(ModuleType):
-    """A module that is imported when one of its names is first used."""
+    """A module that is executed when one of its names is first used.
+
+    The names of ``held`` are used when something is done with them, not when they are imported.
+    """
+
+    def __init__(self, spec: ModuleSpec, held: tuple[str, ...] = ()) -> None:
+        super().__init__(spec.name)
+        self.__spec__ = spec
+        self._held = held
+        if held:  # ``from module import name`` asks whether there is a path, and does not read it
+            self.__path__ = _DeferredPath(self)
 
     def __getattr__(self, name: str) -> Any:
-        if sys.modules.get(self.__name__) is self:
-            del sys.modules[self.__name__]
-        module = import_module(self.__name__)
-        vars(self).update(vars(module))  # later uses cost nothing
-        return getattr(module, name)
+        if name in vars(self).get("_held", ()):
+            return _DeferredName(self, name)
+        self.execute()
+        return getattr(self, name)
+
+    def execute(self) -> None:
+        """Become the module."""
+        if type(self) is ModuleType:
+            return
+        spec = self.__spec__
+        assert spec is not None
+        assert spec.loader is not None
+        self.__class__ = ModuleType  # type: ignore[assignment]
+        vars(self).update(vars(module_from_spec(spec)))
+        spec.loader.exec_module(self)
 
 
-def defer(names: Iterable[str] = SELDOM_USED) -> None:
+class _DeferredPath(list[str]):
+    """Where submodules are; they are imported after the module."""
+
+    def __init__(self, module: DeferredModule) -> None:
+        self._module = module
+
+    def __iter__(self) -> Iterator[str]:
+        DeferredModule.execute(self._module)
+        return iter(self._module.__path__)
+
+
+class _DeferredName:
+    """A function or object of a module that is executed when this is called or looked into."""
+
+    def __init__(self, module: DeferredModule, name: str) -> None:
+        self._module, self._name = module, name
+
+    def _found(self) -> Any:
+        DeferredModule.execute(self._module)
+        return getattr(self._module, self._name)
+
+    def __call__(self, *args: Any, **options: Any) -> Any:
+        return self._found()(*args, **options)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._found(), name)
+
+
+def defer(modules: Mapping[str, tuple[str, ...]] = SELDOM_USED) -> None:
     """Defer the import of modules that are installed and not imported yet.
 
     The packages around them are imported at once.
     """
-    for name in names:
-        if name not in sys.modules and find_spec(name) is not None:
-            sys.modules[name] = DeferredModule(name)
+    for name, held in modules.items():
+        if name not in sys.modules and (spec := find_spec(name)) is not None:
+            sys.modules[name] = DeferredModule(spec, held)
+
+
+@contextmanager
+def rare_collections() -> Iterator[None]:
+    """Look for garbage in cycles rarely: doing so again and again during imports takes long."""
+    before = gc.get_threshold()
+    gc.set_threshold(*_THRESHOLDS)
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import KW_ONLY, dataclass, field, replace
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -27,6 +27,7 @@ from kernelweave.noise.annotators import (
     read_answers,
 )
 from kernelweave.noise.decisions import find_known
+from kernelweave.ridge.leave_one_out import means_of_others
 
 from .classifier import BaseClassifier
 from .fit import quiet_overflow
@@ -51,16 +52,18 @@ class AnnotatorKernelClassifier(RidgeAverageClassifier):
     estimated in turn, as by Dawid and Skene, but the columns vote too: an average of kernel ridge
     models, fitted to the current probabilities of the *other* rows, is calibrated by a multinomial
     logistic regression and counts like one more annotator. The leave-one-out values are linear in
-    the probabilities, so that one eigendecomposition per kernel serves all rounds. The same models,
-    fitted to the final probabilities, predict new rows.
+    the probabilities, so that one eigendecomposition per kernel serves all rounds. The models,
+    weighted by their errors for the final probabilities and fitted to them, predict new rows.
 
-    Columns help most where rows have few answers. Where the mistakes of people follow the columns
-    (two classes that look alike are called by one name), columns and annotators agree on what is
-    wrong, and better training labels need not give a better classifier.
+    How much the columns count is chosen by answers of held-out rows: columns that carry no
+    information leave the classes to the annotators. Columns help most where rows have few answers.
+    Where the mistakes of people follow the columns (two classes that look alike are called by one
+    name), columns and annotators agree on what is wrong, and better training labels need not give
+    a better classifier.
 
     From 5000 rows on each kernel has a Nystroem approximation, as in
-    `NoiseTolerantKernelClassifier`. Columns are taken as they are: put scikit-learn's
-    `StandardScaler` in front in a pipeline.
+    `NoiseTolerantKernelClassifier`. Columns of numbers are taken as they are: put scikit-learn's
+    `StandardScaler` in front in a pipeline. Frames with other columns, too, are encoded.
 
     Parameters
     ----------
@@ -105,7 +108,7 @@ class AnnotatorKernelClassifier(RidgeAverageClassifier):
     intercept_ : ndarray of shape (n_outputs,)
         Biases.
     loo_scores_ : ndarray of shape (n_samples, n_classes)
-        Leave-one-out values of the averaged models for `truth_`.
+        Leave-one-out values of the averaged models for `truth_`, less the means of the other rows.
     calibration_ : ndarray of shape (n_classes + 1, n_classes)
         Slopes, and offsets in the last row, that turn `loo_scores_` into logarithms of
         probabilities, up to a constant of each row.
@@ -238,9 +241,12 @@ class AnnotatorKernelClassifier(RidgeAverageClassifier):
             scores = fitted.average.loo_map()
             report = Counter(self.verbose, self.max_iter, "rounds")
             found = find_consensus(answers, scores=scores, report=report, **rounds)
-            centred = found.truth - found.truth.mean(axis=0)
-            shift = self._keep_average(fitted, centred)
-            self._keep_consensus(answers, found, scores(found.truth), shift, prior)
+            # The classes of the annotators alone, by which the votes were weighted, may be poor.
+            average = fitted.average.weighted_for(found.truth, self.temperature, self.floor)
+            fitted = replace(fitted, average=average)
+            shift = self._keep_average(fitted, found.truth - found.truth.mean(axis=0))
+            own = average.scores - means_of_others(found.truth)
+            self._keep_consensus(answers, found, own, shift, prior)
             self._store_predictor(fitted.predictor())
         self._warn(answers)
         return self
@@ -297,14 +303,14 @@ class AnnotatorKernelClassifier(RidgeAverageClassifier):
         prior: Floats | None,
     ) -> None:
         truth, shares = found.truth, found.truth.mean(axis=0)
-        vote = Vote.fit(scores, truth)
+        vote = Vote.fit(scores, truth, found.penalty)
         # The calibration is linear: it is multiplied into the coefficients of the ridge models.
         slopes, offsets = vote.slopes, vote.offsets + prior_shift(shares, prior)
         self.calibration_ = np.vstack([slopes, offsets])
         if answers.n_classes == 2:  # the logarithm of the odds of the second class
             slopes, offsets = slopes[:, 1:] - slopes[:, :1], offsets[1:] - offsets[:1]
         self.dual_coef_ = np.einsum("jcs,ck->jks", self.dual_coef_, slopes, order="C")
-        self.intercept_ = (shift + shares) @ slopes + offsets
+        self.intercept_ = shift @ slopes + offsets
         self.annotators_ = answers.names
         self.truth_, self.confusions_ = truth, found.confusions
         self.labels_ = self.classes_[truth.argmax(axis=1)]

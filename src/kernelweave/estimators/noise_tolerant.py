@@ -70,17 +70,18 @@ class NoiseTolerantKernelClassifier(RidgeAverageClassifier):
     twice would vouch for itself when it is left out once. Use `MKLClassifier` or
     `NoisyLabelMKLClassifier` where rows must count differently.
 
-    Columns are taken as they are: put scikit-learn's `StandardScaler` in front in a pipeline.
+    Columns of numbers are taken as they are: put scikit-learn's `StandardScaler` in front in a
+    pipeline. Frames with other columns, too, are encoded.
 
     Parameters
     ----------
     mode : {"auto", "class", "symmetric"}
         Of two classes, "auto" moves the threshold by the share `shift` of the estimated correction,
         "class" fully, with a second fit to expected true labels (for noise that is known to hit one
-        class harder; where no row is surely of the rarer class it warns and moves nothing),
-        "symmetric" not at all. Of more classes, "symmetric" omits the second fit,
-        and "class" divides calibrated probabilities by the shares of the labels: for classes that
-        are about equally frequent, but labelled unequally often.
+        class harder; where less than a quarter of the labels are of a class and no row is surely of
+        it, it warns and moves nothing), "symmetric" not at all. Of more classes, "symmetric" omits
+        the second fit, and "class" divides calibrated probabilities by the shares of the labels:
+        for classes that are about equally frequent, but labelled unequally often.
     rates : pair of float, or array of shape (n_classes, n_classes), optional
         Known rates: for two classes the shares of ``classes_[0]`` and of ``classes_[1]`` that carry
         the other label; or a matrix whose row c holds the probabilities of the observed labels of

@@ -17,8 +17,9 @@ from kernelweave.banks.nystroem.landmarks import LandmarkFunction
 from kernelweave.banks.protocol import Predictor
 from kernelweave.banks.row_source import RowSource
 from kernelweave.errors import InputError
-from kernelweave.kernels import Kernel, complete_ladder
+from kernelweave.kernels import Kernel, KernelFamily, complete_ladder, mixed_ladder
 from kernelweave.kernels.base import take
+from kernelweave.kernels.table import Columns, read_table
 from kernelweave.ridge import RidgeAverage, average_ridges
 from kernelweave.ridge.leave_one_out import spectra_pieces
 from kernelweave.ridge.nystroem import average_ridges_nystroem, uses_nystroem
@@ -52,13 +53,33 @@ class FittedAverage:
     predictor: Callable[[], Predictor]  # of the coefficients that the estimator has stored
 
 
+@dataclass(frozen=True)
+class WholeTables(KernelFamily):
+    """Kernels that see all columns: numbers as they are, mixed columns encoded."""
+
+    def expand(self, X: Any, sample_weight: Floats | None = None) -> list[Kernel]:
+        """Write out the kernels for ``X``."""
+        numbers = all(read_table(X, str(self)).numeric())
+        family = complete_ladder() if numbers else mixed_ladder(per_feature=False)
+        return family.expand(X, sample_weight)
+
+    def on(self, columns: Columns) -> KernelFamily:  # type: ignore[override]
+        """Return `complete_ladder` on other columns."""
+        return complete_ladder(columns=columns)
+
+    def with_missing(self, rule: str) -> KernelFamily:
+        """Return `complete_ladder` with a rule for missing values."""
+        return complete_ladder(missing=rule)
+
+
 class RidgeAverageClassifier(LabelQuality, BaseClassifier):
     """Base of the classifiers whose models are averages over kernels and ridges.
 
     Parameters
     ----------
     kernels : Kernel, KernelFamily, list of both, or None
-        Each should be able to classify alone. None: `complete_ladder`.
+        Each should be able to classify alone. None: `complete_ladder`; of frames with other columns
+        than numbers `mixed_ladder` without kernels on single columns.
     ridges : array of float, optional
         Ridges to average over, in units of eigenvalues of a kernel of unit mean diagonal; 16 from
         0.01 to 1000 (above 2000 rows: to their number).
@@ -87,7 +108,7 @@ class RidgeAverageClassifier(LabelQuality, BaseClassifier):
     verbose: int
 
     def _default_kernels(self) -> Any:
-        return complete_ladder()
+        return WholeTables()
 
     def _read_ridges(self) -> Floats | None:
         if self.ridges is None:

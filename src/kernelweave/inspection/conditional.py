@@ -31,7 +31,7 @@ from .grids import Grid
 PREDICTED = 200  # rows of the background where rows are mixed and predicted
 _FACTORS = 1e7  # numbers in the factors of all terms: 80 MB
 _LEAST_ROWS = 50  # rows of the background however many terms there are
-_SHUFFLED = 2000  # rows with shuffled columns for the variance of a model
+_SHUFFLED = 1000  # rows with shuffled columns for the variance of a model
 _PAIRED = 10  # columns of which pairs are predicted, those with the largest effects
 _COARSE = 6  # points of each column for them
 _COARSE_ROWS = 50  # rows of the background for them

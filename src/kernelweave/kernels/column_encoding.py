@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from itertools import repeat
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -145,13 +146,16 @@ class CategoryEncoding:
         found where a gap or another file has changed the type of a column.
         """
         place: dict[Any, int] = {level: k for k, level in enumerate(self.levels)}
-        found = np.array([place.get(value, -1) for value in values.tolist()], dtype=np.intp)
+        found = np.fromiter(map(place.get, values.tolist(), repeat(-1)), np.intp, len(values))
+        unseen = np.flatnonzero(found < 0)
+        if not len(unseen):
+            return found
         numbers = [as_number(level) for level in self.levels]
         places: dict[float | None, int] = {
             v: k for k, v in enumerate(numbers) if v is not None and numbers.count(v) == 1
         }
         if places:
-            for row in np.flatnonzero(found < 0):
+            for row in unseen:
                 found[row] = places.get(as_number(values[row]), -1)
         return found
 

@@ -3,7 +3,8 @@
 The rows of a training sample that have a source are its anchors, with features ``phi(x_t)``. A row
 without the source gets ``sum_t a_t(x) phi(x_t)`` in place of its features, where the coefficients
 ``a(x) = (S + ridge I)^-1 s(x)`` are those of kernel ridge regression on the other sources: s is the
-mean Gaussian similarity over the sources that both rows have. This estimates the conditional mean
+mean Gaussian similarity over the sources that both rows have, of the width with the least
+leave-one-out error of the features. This estimates the conditional mean
 of the features given the other sources, and every value stays an inner product of features.
 
 References

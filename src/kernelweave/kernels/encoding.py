@@ -74,17 +74,26 @@ class TableEncoding(Encoding):
         used = weight > 0
         found: dict[Key, ColumnEncoding] = {}
         absurd: list[Key] = []
+        empty: list[Key] = []
         for key, position in zip(table.keys(positions), positions, strict=True):
             kind, values = _read(table, position)
             if (learned := kind.learn(values[used], weight[used])) is not None:
                 found[key] = learned
+            elif not table.known((key,), "X")[used].any():
+                empty.append(key)
             if isinstance(learned, NumberEncoding) and _is_absurd(values[used], weight[used]):
                 absurd.append(key)
         warn_of_outliers(absurd)
         if not found:
             raise NothingToEncodeError(
-                "X: no column to learn from: every column is constant, or a category in which "
-                "most rows have a level of their own."
+                "X: no column to learn from: every column is constant or empty, or a category in "
+                "which most rows have a level of their own."
+            )
+        if empty:
+            warn(
+                f"X: column{'s' if len(empty) > 1 else ''} {', '.join(map(repr, empty[:3]))}"
+                f"{f' and {len(empty) - 3} more' if len(empty) > 3 else ''}: no training row has "
+                "a value; nothing is learned from there."
             )
         return cls(tuple(found), tuple(found.values()))
 
@@ -183,8 +192,7 @@ class TableEncoding(Encoding):
             values = _read_as(table, position, type(encoding))
             if isinstance(encoding, CategoryEncoding):
                 codes = encoding.codes(values)
-                none: Any = None
-                if unseen := int((codes[values != none] < 0).sum()):
+                if unseen := sum(value is not None for value in values[codes < 0]):
                     warn(
                         f"X: {unseen} values of {table.label(position)} are levels that no "
                         "training row had; they match no level."
@@ -247,6 +255,10 @@ def _read_objects(
     values: list[Any], text: bool = False
 ) -> tuple[type[ColumnEncoding], NDArray[Any]]:
     """Take a column of objects as dates or numbers where all known values are, else as text."""
+    out = np.empty(len(values), dtype=object)
+    if str in set(map(type, values)):  # neither dates nor numbers: no need to look at each value
+        out[:] = [v if type(v) is str else str(v) if _is_known(v) else None for v in values]
+        return CategoryEncoding, out
     known = [_is_known(value) for value in values]
     dates = all(isinstance(v, date) for v, there in zip(values, known, strict=True) if there)
     if dates and any(known) and not text:
@@ -259,7 +271,6 @@ def _read_objects(
     if numbers and any(known) and not text:
         floats = (float(v) if there else np.nan for v, there in zip(values, known, strict=True))
         return NumberEncoding, np.fromiter(floats, np.float64, len(values))
-    out = np.empty(len(values), dtype=object)
     out[:] = [str(v) if there else None for v, there in zip(values, known, strict=True)]
     return CategoryEncoding, out
 

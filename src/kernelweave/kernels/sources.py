@@ -12,7 +12,7 @@ from kernelweave._types import Bools, Floats, Indices
 from kernelweave._validation import pick_rows
 from kernelweave.errors import InputError, RowError
 
-from .base import Kernel
+from .base import Kernel, Rows
 from .completed import Completed, Completion, mean_similarity
 from .expression import Cosine
 from .gaps import Known
@@ -56,9 +56,9 @@ def with_sources(
     lacking = {name: bool((used & ~present[name]).any()) for name in sources}
     if complete and len(sources) > 1:
         bound = {name: [k.bound(X, weight) for k in kernels] for name, kernels in found.items()}
-        references = {name: Cosine(_reference(kernels)) for name, kernels in bound.items()}
+        rungs = {name: _rungs(kernels) for name, kernels in bound.items()}
         found = {
-            name: _completed(name, bound[name], gates, references, X, used & present[name])
+            name: _completed(name, bound[name], gates, rungs, X, used & present[name])
             for name in found
         }
     return {
@@ -81,11 +81,11 @@ def _check_rows(present: Mapping[str, Bools], used: Bools) -> None:
         )
 
 
-def _reference(kernels: Sequence[Kernel]) -> Kernel:
-    """Return the middle one of a source's Gaussians, or its first kernel where it has none."""
+def _rungs(kernels: Sequence[Kernel]) -> list[Kernel]:
+    """Return a source's Gaussians, narrow to wide, or its first kernel where it has none."""
     gaussians = [kernel for kernel in kernels if _is_gaussian(kernel)]
     gaussians = [kernel for kernel in gaussians if kernel.view == gaussians[0].view]
-    return gaussians[len(gaussians) // 2] if gaussians else kernels[0]
+    return [Cosine(kernel) for kernel in gaussians or kernels[:1]]
 
 
 def _is_gaussian(kernel: Kernel) -> bool:
@@ -97,24 +97,45 @@ def _completed(
     name: str,
     kernels: Sequence[Kernel],
     gates: Mapping[str, Known],
-    references: Mapping[str, Kernel],
+    rungs: Mapping[str, Sequence[Kernel]],
     X: Any,
     having: Bools,
 ) -> list[Kernel]:
     """Return the kernels of one source, completed from the others."""
     rows = _spread(np.flatnonzero(having))
     table = pick_rows(X, rows)
-    others = tuple(reference for other, reference in references.items() if other != name)
     known: dict[Any, Any] = {}
-    anchors = tuple(reference.prepare_once(table, known) for reference in others)
-    S = mean_similarity(others, anchors, anchors)
-    inverse = np.linalg.inv(S + OPTIONS.ridge * np.eye(len(S)))
-    inverse = (inverse + inverse.T) / 2
-    completion = Completion(gates[name], others, anchors, inverse, name=f"{name}: completion")
+    target = rungs[name][len(rungs[name]) // 2]
+    prepared = target.prepare_once(table, known)
+    K = target.block(prepared, prepared)
+    others = [ladder for other, ladder in rungs.items() if other != name]
+    found: list[tuple[float, tuple[Kernel, ...], tuple[Rows, ...], Floats]] = []
+    for step in range(max(map(len, others))):
+        references = tuple(ladder[min(step, len(ladder) - 1)] for ladder in others)
+        anchors = tuple(reference.prepare_once(table, known) for reference in references)
+        inverse = _inverse(mean_similarity(references, anchors, anchors))
+        found.append((leave_one_out(inverse, K), references, anchors, inverse))
+    _, references, anchors, inverse = min(found, key=lambda item: item[0])
+    completion = Completion(gates[name], references, anchors, inverse, name=f"{name}: completion")
     return [
         Completed(kernel, completion, kernel.prepare_once(table, known), name=str(kernel))
         for kernel in kernels
     ]
+
+
+def _inverse(S: Floats) -> Floats:
+    inverse = np.linalg.inv(S + OPTIONS.ridge * np.eye(len(S)))
+    return np.asarray((inverse + inverse.T) / 2)
+
+
+def leave_one_out(inverse: Floats, K: Floats) -> float:
+    """Return the mean squared error of features that are estimated from the other anchors.
+
+    The residual of anchor i is ``(inverse Phi)_i / inverse_ii``, as in ridge regression with
+    targets Phi, whose inner products are ``K``.
+    """
+    lengths = np.einsum("ij,ij->i", inverse @ K, inverse)
+    return float(np.mean(lengths / np.diag(inverse) ** 2))
 
 
 def _spread(rows: Indices) -> Indices:

@@ -34,6 +34,8 @@ from .scores import (
     two_class_quality,
 )
 
+_RARE = 0.25  # share of the labels below which a class may be too rare to see its rate
+
 
 @dataclass(frozen=True)
 class Correction:
@@ -101,6 +103,8 @@ def correct_two(
     # would exceed one half, so that the range shows how rare the class is, not the noise.
     hidden = refurbish and rates is None and prior is None and not empty
     hidden = hidden and (whole.high < 0.0 or whole.low > 0.0)
+    # Of classes that are about as frequent as each other, weak kernels alone have this effect.
+    hidden = hidden and bool(min(np.mean(y > 0), np.mean(y < 0)) < _RARE)
     if hidden:
         shift, refurbish = 0.0, False
     found, noise = find(s), find(soft)

@@ -69,6 +69,7 @@ def environment() -> Environment:
         finalize=shown,
         trim_blocks=True,
         lstrip_blocks=True,
+        optimized=False,  # each template is rendered once, so that compiling it takes longest
     )
     filters: dict[str, Callable[..., str]] = {
         "counted": count,

@@ -15,7 +15,7 @@ Craven and Wahba (1979), Smoothing noisy data with spline functions, Numerische 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
@@ -89,6 +89,11 @@ def left_out(
     return np.asarray(out)
 
 
+def means_of_others(Y: Floats) -> Floats:
+    """Return for each row the means of all other rows."""
+    return np.asarray((Y.sum(axis=0) - Y) / max(len(Y) - 1, 1))
+
+
 def averaging_weights(errors: Floats, n_samples: int, temperature: float, floor: float) -> Floats:
     """Return the weight of each (kernel, ridge) for leave-one-out errors e; they sum to one.
 
@@ -112,11 +117,18 @@ class Eigen(Protocol):
     def loo(self, Y: Floats, weights: Floats, ridges: Floats, power: int) -> Floats:
         """Return leave-one-out values, averaged with a weight for each spectrum and ridge."""
 
+    def errors(self, Y: Floats, ridges: Floats, power: int) -> Floats:
+        """Return the leave-one-out errors, summed over outputs, of each spectrum and ridge."""
+
     def coordinates(self, V: Floats) -> Sequence[Floats]:
         """Return ``U' V`` of every spectrum."""
 
     def loo_map(self, weights: Floats, ridges: Floats, power: int) -> Callable[[Floats], Floats]:
-        """Return the linear function from targets to averaged leave-one-out values."""
+        """Return the linear function from targets to averaged leave-one-out values.
+
+        They are less the means of the other rows: these fall where the row's own target rises, so
+        they would give it away.
+        """
 
 
 @dataclass(frozen=True)
@@ -131,6 +143,10 @@ class HeldSpectra:
             zip(self.spectra, weights, strict=True),
         )
         return np.asarray(np.sum(parts, axis=0))
+
+    def errors(self, Y: Floats, ridges: Floats, power: int) -> Floats:
+        found = run_each(lambda one: loo_values(one, Y, ridges, power), self.spectra)
+        return _errors(Y, found)
 
     def coordinates(self, V: Floats) -> list[Floats]:
         return [spectrum.vectors.T @ V for spectrum in self.spectra]
@@ -147,6 +163,7 @@ class HeldSpectra:
             part += factors.sum(axis=1, keepdims=True) / n
             total = part if total is None else np.add(total, part, out=total)
         assert total is not None
+        total -= 1.0 / max(len(total) - 1, 1)
         np.fill_diagonal(total, 0.0)
         held = total
         return lambda Y: np.asarray(held @ Y)
@@ -192,8 +209,18 @@ class RidgeAverage:
         return self.eigen.loo(Y, self.weights, self.ridges, self.power)
 
     def loo_map(self) -> Callable[[Floats], Floats]:
-        """Return the linear function from targets to `loo`, for many targets in turn."""
+        """Return the function from targets to `loo` less `means_of_others`; it is linear."""
         return self.eigen.loo_map(self.weights, self.ridges, self.power)
+
+    def weighted_for(self, Y: Floats, temperature: float, floor: float) -> RidgeAverage:
+        """Return the average for other targets, with the weights that belong to them.
+
+        `soft_scores` remain those of the first targets.
+        """
+        errors = self.eigen.errors(Y, self.ridges, self.power)
+        weights = averaging_weights(errors, len(Y), temperature, floor)
+        scores = self.eigen.loo(Y, weights, self.ridges, self.power)
+        return replace(self, errors=errors, weights=weights, scores=scores)
 
     def support(self) -> Indices:
         """Return the training rows with coefficients."""

@@ -136,6 +136,7 @@ class _Search:
     seen: dict[Setting, float] = field(default_factory=dict)
     best: tuple[Setting, RidgeSolution] | None = None
     _exponentials: tuple[int, Floats] | None = None
+    _kernel: Floats | None = None  # memory of the last kernel
 
     @cached_property
     def _pairs(self) -> tuple[Floats, Bools, tuple[float, float]]:
@@ -162,7 +163,7 @@ class _Search:
 
     def distances(self) -> Iterator[Floats]:
         """Return the distances of both kinds, one after the other."""
-        self._exponentials = None
+        self._exponentials = self._kernel = None
         D, below, _ = self._pairs
         yield np.where(below, D.T, D)
         yield np.where(below, D, D.T)
@@ -179,19 +180,33 @@ class _Search:
     def kernel(self, setting: Setting) -> Floats:
         """Return the kernel, right on and above the diagonal; it may be overwritten.
 
-        Both exponentials are kept for the last width.
+        Both exponentials are kept for the last width; their mixture where there is one share.
         """
+        several = len(self.options.shares) > 1
+        D, below, _ = self._pairs
+        if self._kernel is None:
+            self._kernel = np.empty_like(D)
         if self._exponentials is None or self._exponentials[0] != setting.width:
-            (L1, L2), self._exponentials = self.widths(setting), None
-            D, below, _ = self._pairs
-            E = D / -L1
+            L1, L2 = self.widths(setting)
+            E = np.empty_like(D) if self._exponentials is None else self._exponentials[1]
+            np.divide(D, -L1, out=E)
             np.divide(D, -L2, out=E, where=below)
-            self._exponentials = (setting.width, np.exp(E, out=E))
+            np.exp(E, out=E)
+            if not several:
+                E, self._kernel = self._mixed(E, setting), E
+            self._exponentials = (setting.width, E)
         E = self._exponentials[1]
-        K = E - E.T  # share * E1 + (1 - share) * E2 without a further matrix
+        if several:
+            return self._mixed(E, setting)
+        np.copyto(self._kernel, E)
+        return self._kernel
+
+    def _mixed(self, E: Floats, setting: Setting) -> Floats:
+        """Return ``share * E1 + (1 - share) * E2``, right above the diagonal, in kept memory."""
+        K = np.subtract(E, E.T, out=self._kernel)
         K *= self._share(setting)
         K += E.T
-        return np.asarray(K)
+        return K
 
     def _share(self, setting: Setting) -> float:
         return self.options.shares[setting.share]

@@ -30,6 +30,7 @@ from .leave_one_out import (
     default_ridges,
     inverse,
     left_out,
+    means_of_others,
     spectra_pieces,
 )
 from .moments import EigenFeatures, Moments, measure, pieces
@@ -64,9 +65,16 @@ class NystroemSpectra:
             return self.along
         return self.source.add_up(_sum_targets, V, self.items)
 
-    def loo(self, Y: Floats, weights: Floats, ridges: Floats, power: int) -> Floats:
+    def errors(self, Y: Floats, ridges: Floats, power: int) -> Floats:
+        (total,) = self.source.add_up(_square_errors, Y, (self._models(Y, ridges), (power,)))
+        return np.asarray(total[0] / len(Y))
+
+    def _models(self, Y: Floats, ridges: Floats) -> Models:
         along = self._along(Y - Y.mean(axis=0))
-        models = Models(self.items, along, Y.mean(axis=0), ridges, len(Y))
+        return Models(self.items, along, Y.mean(axis=0), ridges, len(Y))
+
+    def loo(self, Y: Floats, weights: Floats, ridges: Floats, power: int) -> Floats:
+        models = self._models(Y, ridges)
         return self.source.collect(_average_values, Y, (models, ((power, weights),)))
 
     def loo_map(self, weights: Floats, ridges: Floats, power: int) -> Callable[[Floats], Floats]:
@@ -75,7 +83,7 @@ class NystroemSpectra:
         used = np.flatnonzero(weights.any(axis=1)).tolist()
         size = sum(len(self.items[k].values) for k in used)
         if 8.0 * size * len(self.targets) > _HELD * self.memory:
-            return lambda Y: self.loo(Y, weights, ridges, power)
+            return lambda Y: self.loo(Y, weights, ridges, power) - means_of_others(Y)
         items = tuple(self.items[k] if k in used else None for k in range(len(self.items)))
         T = self.source.collect(_features, self.targets, items)
         n, parts, first = len(T), [], 0
@@ -95,7 +103,7 @@ class NystroemSpectra:
                 for factor, share in zip(factors, shares.T, strict=True):
                     out += share[:, None] * (means + own @ (factor[:, None] * along))
                 out -= kept * Y
-            return out
+            return out - means_of_others(Y)
 
         return averaged
 

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
-from scipy.optimize import minimize, nnls
-from scipy.special import logsumexp
+from scipy.optimize import brentq, minimize, nnls
+from scipy.special import expit, logsumexp
 
 from kernelweave._types import Floats, Indices
 from kernelweave.estimators.combination import to_probabilities
 
 _PENALTY = 0.05  # of the squared slope and intercepts of a calibration, in rows
 _LEAST = 0.05  # weight below which a member is dropped
+_LEAST_SLOPE = 1e-3  # of members that share one: their order of the rows is kept
+_LEAST_SPREAD = 0.5  # of log-odds: a model that knew little in folds may know more of all rows
 _ROUNDS = 200  # of expectation maximisation
 _SUM = 1e4  # weight of the equation that weights sum to one
 
@@ -45,6 +48,38 @@ def learn_calibration(values: Floats, y: Indices, n_classes: int) -> Calibration
     found = minimize(loss, np.append(1.0, np.zeros(n_outputs)), jac=True, method="L-BFGS-B").x
     # A negative slope means less than nothing was learned: only the shares of classes are known.
     return np.eye(n_outputs) * max(float(found[0]), 0.0) / spread, np.asarray(found[1:])
+
+
+def share_calibration(values: Sequence[Floats], y: Indices) -> list[Calibration]:
+    """Calibrate log-odds of several models of two classes anew, by one slope.
+
+    It is that of the mean of their standardised values; the mean of the probabilities of all models
+    is the share of the class. With few rows of a class, slopes of single
+    models are mostly noise: one would outweigh the others, or be negative and count for nothing.
+    """
+    centres = [float(own.mean()) for own in values]
+    spreads = [max(float(own.std()), _LEAST_SPREAD) for own in values]
+    parts = zip(values, centres, spreads, strict=True)
+    standard = np.array([(own - centre) / spread for own, centre, spread in parts])
+    slopes, _ = learn_calibration(standard.mean(axis=0)[:, None], y, 2)
+    slope, share = max(float(slopes[0, 0]), _LEAST_SLOPE), float(y.mean())
+    end = 10.0 + float(np.abs(slope * standard).max()) - np.log(min(share, 1.0 - share))
+    shift = brentq(lambda x: float(expit(slope * standard + x).mean()) - share, -end, end)
+    return [
+        (np.array([[slope / spread]]), np.array([shift - slope * centre / spread]))
+        for centre, spread in zip(centres, spreads, strict=True)
+    ]
+
+
+def halves(values: Sequence[Floats], y: Indices, parts: Indices) -> Floats:
+    """Return mean probabilities of two classes, each part by a calibration learned on others."""
+    out = np.zeros((len(y), 2))
+    for part in np.unique(parts):
+        own = parts == part
+        found = share_calibration([value[~own] for value in values], y[~own])
+        for value, calibration in zip(values, found, strict=True):
+            out[own] += to_probabilities(value[own], *calibration) / len(values)
+    return out
 
 
 def calibrate(values: Floats, y: Indices, parts: Indices, n_classes: int) -> Floats:

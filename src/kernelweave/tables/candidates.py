@@ -27,6 +27,8 @@ from .problem import Problem
 
 _RARE = 0.25  # share of the smallest class below which hinge losses are balanced
 VERY_RARE = 0.1  # below which the learned metric is, too; chosen on seven development tables
+MOST_RARE = 100  # rows of the smallest class below which differences are mostly noise
+_RARE_COST = 100.0  # of the linear model of a rare class
 _START = (0.1, 1.0, 10.0)  # values of C that are tried first for a method that is asked for
 
 
@@ -177,7 +179,18 @@ def _costs(*values: float) -> Callable[[Problem], list[dict[str, Any]]]:
     return lambda problem: [{"C": C} for C in values]
 
 
+def is_rare(problem: Problem) -> bool:
+    """Tell whether one of two classes is so rare that no score says which model is better."""
+    if problem.regression:
+        return False
+    counts = problem.y.value_counts()
+    least = int(counts.min())
+    return len(counts) == 2 and least < min(MOST_RARE, VERY_RARE * len(problem.y))
+
+
 def _linear_settings(problem: Problem) -> list[dict[str, Any]]:
+    if is_rare(problem):  # a choice would be noise
+        return [{"C": _RARE_COST}]
     costs = (0.1, 1.0, 10.0, 100.0) if problem.regression else (0.01, 0.1, 1.0, 10.0)
     return [{"C": C} for C in costs]
 

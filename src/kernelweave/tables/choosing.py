@@ -37,6 +37,7 @@ from .scoring import (
 from .sureness import SureFit, fit_surely
 
 _WORSE = 3.0  # standard errors by which a candidate must be worse to leave the race
+_BEHIND = 1.0  # the same for references, which stay as long as they may be the best
 _SKEW = 1.0  # skewness of a positive target from which on its logarithm is tried
 _ENOUGH_ROWS = 300  # rows left out from which on the score of the only candidate left is known
 _COSTS = (1e-3, 1e3)  # limits of the values of C
@@ -160,16 +161,15 @@ class Race:
         return encode_target(self.problem)
 
     @property
-    def n_rarest(self) -> int:
-        """Rows of the smallest class; all rows where there are no classes."""
-        return len(self.codes) if self.problem.regression else int(np.bincount(self.codes).min())
-
-    @property
     def n_outputs(self) -> int:
         return 1 if self.problem.regression else int(self.codes.max()) + 1
 
     def run(self) -> None:
         """Fit all candidates on all folds, fewer as the race goes on."""
+        with threadpool_limits(1):  # once: looking for the libraries takes milliseconds
+            self._run()
+
+    def _run(self) -> None:
         search = range(search_folds(len(self.folds)))
         for k in search:
             self._fit_fold(k)
@@ -197,7 +197,7 @@ class Race:
             self._fit(entry, k, sorted(entry.values) or range(len(entry.settings)))
 
     def _fit(self, entry: Entry, k: int, wanted: Sequence[int]) -> None:
-        with warnings.catch_warnings(), threadpool_limits(1):
+        with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of models that are not written
             task, new = self._task(entry.candidate, k)
             for group in _sharing(entry, wanted):
@@ -331,7 +331,7 @@ class Race:
             known = np.isfinite(losses[entry.name])
             gap, error = paired_difference(losses[leader][known], losses[entry.name][known])
             kept = entry.name in (leader, self.fixed)
-            entry.active = kept or gap <= _WORSE * error
+            entry.active = kept or gap <= (_WORSE if entry.candidate.written else _BEHIND) * error
 
     def _prefer_setting(self, entry: Entry) -> int:
         """Return the setting with the smallest loss.

@@ -175,7 +175,7 @@ def _unlabelled(X: pd.DataFrame, sources: Mapping[str, Sequence[str]], missing: 
     if len(lost) == len(kinds):
         raise DataError("No column is left to compare rows by.")
     X = X.drop(columns=lost)
-    found, _ = read_sources(X, sources, missing)
+    found, _ = read_sources(X, sources, missing, lost)
     rows = X.index.to_series()
     return Problem(X, rows, False, tuple(kinds), sources=found, missing=missing)
 

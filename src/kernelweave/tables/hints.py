@@ -12,6 +12,7 @@ from kernelweave._types import Floats
 
 from .planning import row_groups, sample_rows
 from .problem import Problem
+from .scoring import total_score
 
 _ROWS = 2000  # rows that columns are looked at by
 _LEAST_ROWS = 50  # below which one column may predict by chance
@@ -23,6 +24,7 @@ _GROUPS = re.compile(
 )
 _LEAST_GROUPS, _LEAST_MEMBERS = 10, 2.0  # so many values at least, of so many rows in the mean
 _LEAKS = 0.98  # share of the errors of a constant that one column avoids
+_RANKS = 0.99  # area under the ROC curve of one column: with a rare class, few rows are errors
 
 
 def table_hints(problem: Problem, seed: int = 0) -> list[str]:
@@ -97,7 +99,9 @@ def _leaks(problem: Problem, seed: int) -> list[str]:
     target = _target(some)
     found = []
     for name in some.columns("number", "date", "category"):
-        if _explained(some.X[name], target, half) >= _LEAKS:
+        guess = _guessed(some.X[name], target, half)
+        left = float(((target - guess) ** 2).sum()) / max(float((target**2).sum()), 1e-300)
+        if left <= 1.0 - _LEAKS or (not problem.regression and _area(target, guess) >= _RANKS):
             found.append(name)
     return [
         f"the column {name!r} alone predicts {problem.y.name!r} almost perfectly; leave it out "
@@ -116,8 +120,17 @@ def _target(problem: Problem) -> Floats:
     return np.asarray(columns - columns.mean(axis=0))
 
 
-def _explained(column: Any, target: Floats, half: Any) -> float:
-    """Return the share of the variance that a column explains in the other half of the rows.
+def _area(target: Floats, guess: Floats) -> float:
+    """Return the smallest area under the ROC curve of a class against the others."""
+    areas = []
+    for y, values in zip(target.T, guess.T, strict=True):
+        two = np.column_stack([-values, values])
+        areas.append(total_score("roc_auc", (y > 0).astype(int), two))
+    return min(areas)
+
+
+def _guessed(column: Any, target: Floats, half: Any) -> Floats:
+    """Return the target of each half of the rows as the other half says.
 
     Numbers predict by interpolation between rows, other values by the mean of their rows.
     """
@@ -126,13 +139,12 @@ def _explained(column: Any, target: Floats, half: Any) -> float:
     numbers = column.dtype.kind in "fiuM"
     codes = pd.factorize(column, sort=True)[0]  # ranks of numbers; -1 for gaps
     values = np.where(codes < 0, -1.0, codes.astype(np.float64))
-    left = 0.0
+    out = np.zeros_like(target)
     for own in (half, ~half):
         seen, place = np.unique(values[own], return_inverse=True)
         counts = np.bincount(place)
-        for y in target.T:
+        known = np.isin(values[~own], seen) | numbers
+        for k, y in enumerate(target.T):
             means = np.bincount(place, y[own]) / counts
-            known = np.isin(values[~own], seen) | numbers
-            guess = np.where(known, np.interp(values[~own], seen, means), 0.0)
-            left += float(((y[~own] - guess) ** 2).sum())
-    return 1.0 - left / max(float((target**2).sum()), 1e-300)
+            out[~own, k] = np.where(known, np.interp(values[~own], seen, means), 0.0)
+    return out

@@ -220,7 +220,7 @@ def make_problem(
         why = "; ".join(f"{c.name!r}: {c.why}" for c in kinds)
         raise DataError(f"No column is left to learn from{f' ({why})' if why else ''}.")
     X = X.drop(columns=useless)
-    found, lacking = read_sources(X, sources or {}, missing)
+    found, lacking = read_sources(X, sources or {}, missing, useless)
     for name, absent in lacking.items():
         if absent.any():
             notes.append(f"{absent.sum()} of {len(X)} rows lack the source {name!r}")
@@ -258,9 +258,15 @@ def _number_groups(column: pd.Series[Any]) -> pd.Series[Any]:
 
 
 def read_sources(
-    X: pd.DataFrame, sources: Mapping[str, Sequence[str]], missing: str
+    X: pd.DataFrame,
+    sources: Mapping[str, Sequence[str]],
+    missing: str,
+    useless: Sequence[str] = (),
 ) -> tuple[dict[str, tuple[str, ...]], dict[str, Any]]:
-    """Return the columns of each source, and which rows lack it; check the rule for gaps."""
+    """Return the columns of each source, and which rows lack it; check the rule for gaps.
+
+    ``useless`` columns may be named, too: they were in the table, and nothing is learned from them.
+    """
     if missing not in MISSING:
         raise InputError(f"missing: must be one of {', '.join(MISSING)}, got {missing!r}.")
     if missing == "complete" and len(sources) < 2:
@@ -273,9 +279,11 @@ def read_sources(
     found = {}
     for name, patterns in sources.items():
         found[name] = tuple(c for c in X.columns if any(fnmatchcase(c, p) for p in patterns))
-        if not found[name]:
+        known = [*X.columns, *(useless if found[name] else ())]
+        unknown = [p for p in patterns if not any(fnmatchcase(c, p) for c in known)]
+        if unknown:
             raise DataError(
-                f"source {name!r}: no column to learn from is named {' or '.join(patterns)}."
+                f"source {name!r}: no column to learn from is named {' or '.join(unknown)}."
             )
     lacking = {name: X[[*columns]].isna().all(axis=1) for name, columns in found.items()}
     for name, rows in lacking.items():

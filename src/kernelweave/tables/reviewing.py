@@ -90,20 +90,23 @@ def make_review(
     against = Contradictions.of(table.shown, table.labels)
     rows = found["row"].to_numpy()
     near = table.nearest(rows)
+    said = found["answers"].tolist() if "answers" in found else [()] * len(found)
     items, used = [], set(rows.tolist())
     for k, row in enumerate(rows.tolist()):
         columns, why = against.explain(table.shown.loc[row], given[k], suggested[k])
         beside, sentence = near.explain(k, row, given[k], suggested[k])
         used |= {other for other, _ in beside}
         quality = float(found["quality"].iloc[k])
-        reasons = (*sentence, *why)
+        reasons = (*said[k], *sentence, *why)
         item = ReviewItem((row,), given[k], suggested[k], quality, reasons, columns, beside)
         items.append(item)
-    lead = (
-        f"{count(n_left, 'label')} of {count(n_all, 'row')} look doubtful; this page asks about "
-        f"{count(len(items), 'row')}, the most doubtful first. Fit again with the decisions: "
-        "the next page then asks what would teach most."
-    )
+    asked = f"this page asks about {count(len(items), 'row')}"
+    if has_aspect(estimator, "annotators"):
+        lead = f"Of {count(n_left, 'row')} with answers {asked}, the least certain first."
+    else:
+        doubtful = f"{count(n_left, 'label')} of {count(n_all, 'row')} look doubtful"
+        lead = f"{doubtful}; {asked}, the most doubtful first."
+    lead += " Fit again with the decisions: the next page then asks what would teach most."
     title = f"Review of {clip(table.target)}"
     return _page(title, lead, items, table.classes, table.shown, used, before)
 
@@ -133,6 +136,10 @@ def _uncertain_rows(model: Pipeline, frame: pd.DataFrame) -> pd.DataFrame:
     rows = np.flatnonzero(asked & (sure < 1.0))
     rows = rows[np.argsort(sure[rows], kind="stable")]
     classes, file_rows = estimator.classes_, _file_rows(model)
+    said = [
+        ", ".join(f"{n:.0f} {clip(str(classes[k]), 40)}" for k, n in _most_frequent(votes[row]))
+        for row in rows
+    ]
     if file_rows.max() >= len(frame):
         raise InputError("--data: this is not the table that the model was learned from.")
     return pd.DataFrame(
@@ -141,8 +148,15 @@ def _uncertain_rows(model: Pipeline, frame: pd.DataFrame) -> pd.DataFrame:
             "quality": estimator.truth_[rows, given[rows]],
             "given": classes[given[rows]],
             "suggested": classes[suggested[rows]],
+            "answers": [(f"Answers: {one}.",) for one in said],
         }
     )
+
+
+def _most_frequent(votes: Floats) -> list[tuple[int, float]]:
+    """Return classes and numbers of votes, the most frequent first."""
+    order = np.argsort(-votes, kind="stable")
+    return [(int(k), float(votes[k])) for k in order if votes[k]]
 
 
 @dataclass(frozen=True)

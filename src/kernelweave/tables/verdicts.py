@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import Any
 
 from kernelweave._summary import TITLES, show_score
@@ -28,6 +29,15 @@ def describe_choice(choice: Choice) -> list[str]:
     if able and able[0].behind[0] >= 0:  # better ones have a line of their own
         lines.append(f"Next best: {_beside(choice, able[0])}.")
     return [*lines, *doubt_choice(choice)]
+
+
+def name_unmeasured(file: str, target: str) -> str:
+    """Return which models were not compared, and the command that does it."""
+    command = f"kernelweave compare {shlex.quote(file)} --target {shlex.quote(target)}"
+    return (
+        "CatBoost, LightGBM and xRFM were not compared, and may be better; where they are "
+        f"installed, this compares them: {command}"
+    )
 
 
 def doubt_choice(choice: Choice) -> list[str]:
