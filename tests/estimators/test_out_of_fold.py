@@ -7,6 +7,9 @@ from sklearn.metrics import log_loss
 
 import kernelweave as kw
 from kernelweave import RBF
+from kernelweave.estimators import calibration
+from kernelweave.estimators.calibrators import fit_calibrator
+from kernelweave.estimators.folds import FoldPlan
 from probability_cases import CLASSIFIERS, KERNELS, MANY, TWO, N, X, fit_pair, quiet
 
 
@@ -42,6 +45,57 @@ def test_weights_are_held_where_kernels_are_few():
     assert np.array_equal(few._folds[0].weights_, few.weights_)
     assert (len(many._folds), many._n_folds) == (3, 3)
     assert not np.array_equal(many._folds[0].weights_, many.weights_)
+
+
+def test_the_map_of_two_classes_is_fitted_to_the_mean_of_two_divisions(monkeypatch):
+    dealt = []
+    deal = FoldPlan.deal
+    monkeypatch.setattr(
+        FoldPlan, "deal", lambda *args: [dealt.append(deal(*args)), dealt[-1]][1], raising=True
+    )
+    model = kw.MKLClassifier(KERNELS, calibration="auto").fit(X, TWO)
+    first, second = dealt
+    assert (first != second).any()
+    again = kw.MKLClassifier(KERNELS, calibration="auto", calibration_cv=second).fit(X, TWO)
+    given = kw.MKLClassifier(KERNELS, calibration="auto", calibration_cv=first).fit(X, TWO)
+    np.testing.assert_array_equal(model.out_of_fold_, given.out_of_fold_)  # sets need one division
+    assert (model.out_of_fold_ != again.out_of_fold_).any()
+    codes = (TWO == "yes")[:, None] * 1.0
+
+    def fitted(decision):
+        found = fit_calibrator("auto", decision, codes, np.ones(N), labels=False)
+        return [found.slopes[0], found.biases[0]]
+
+    own = [model.calibrator_.slopes[0], model.calibrator_.biases[0]]
+    mean = 0.5 * (model.out_of_fold_ + again.out_of_fold_)
+    np.testing.assert_allclose(own, fitted(mean), rtol=1e-9)
+    assert not np.allclose(own, fitted(model.out_of_fold_), rtol=1e-6)
+    # Folds that are given are the only ones: rows may depend on each other.
+    only = [given.calibrator_.slopes[0], given.calibrator_.biases[0]]
+    np.testing.assert_allclose(only, fitted(given.out_of_fold_), rtol=1e-9)
+
+
+def test_many_rows_and_several_classes_are_divided_once(monkeypatch):
+    dealt = []
+    deal = FoldPlan.deal
+    monkeypatch.setattr(FoldPlan, "deal", lambda *args: [dealt.append(1), deal(*args)][1])
+    kw.MKLClassifier(KERNELS, calibration="auto").fit(X, np.digitize(X[:, 0], [-0.5, 0.5]))
+    assert len(dealt) == 1
+    monkeypatch.setattr(calibration, "_NOISY", N - 1)
+    kw.MKLClassifier(KERNELS, calibration="auto").fit(X, TWO)
+    assert len(dealt) == 2
+
+
+def test_a_fold_takes_a_quarter_of_the_solves_of_the_fit():
+    limits = []
+    for tol in (1e-1, 1e-6):
+        model = quiet(kw.MKLClassifier(MANY, calibration="auto", tol=tol), X, TWO)
+        limits.append((model.n_iter_, [fold.n_iter_ for fold in model._folds]))
+    (few, short), (many, long) = limits
+    assert few < 12
+    assert many > 16
+    assert max(short) <= max(2, few // 4) + 1  # a solve may end a step under way
+    assert max(short) < max(long) <= 5
 
 
 def test_no_worse_than_five_fits():

@@ -73,7 +73,7 @@ def test_exports_of_labels_and_tasks():
 
 
 @pytest.mark.parametrize("target", ["two", "three", "labels"])
-@pytest.mark.parametrize("method", ["sigmoid", "vector", "temperature", "isotonic"])
+@pytest.mark.parametrize("method", ["sigmoid", "matrix", "vector", "temperature", "isotonic"])
 def test_probabilities_in_exports(target, method):
     y = {"two": TWO, "three": THREE, "labels": np.column_stack([SCORE > 0, SCORE > 0.5]) * 1}
     model = RuleEnsembleClassifier(C=10.0, calibration=method).fit(TRAIN, y[target])

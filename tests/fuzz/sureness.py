@@ -12,7 +12,7 @@ from .claims import ask
 
 SHARE = 0.25  # of the instances whose fit is repeated with calibration or intervals
 MOST_ROWS = 300
-CALIBRATIONS = ("auto", "sigmoid", "vector", "temperature", "isotonic")
+CALIBRATIONS = ("auto", "sigmoid", "matrix", "vector", "temperature", "isotonic")
 
 
 def check_sure(instance, model, outcome):

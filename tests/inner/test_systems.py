@@ -80,6 +80,20 @@ def test_iterations_agree_with_factors(coupled, intercept):
     np.testing.assert_allclose(values, K @ step, atol=1e-9)
 
 
+@pytest.mark.parametrize("together", [1, 10**6])
+@pytest.mark.parametrize("coupled", [True, False])
+def test_few_columns_agree_with_factors(monkeypatch, coupled, together):
+    monkeypatch.setattr(systems, "_TOGETHER", together)
+    random = np.random.default_rng(1)
+    Z = random.normal(size=(60, 4))
+    K = GramKernel(Z @ Z.T)
+    weights = random.uniform(0.1, 0.5, size=(60, 5))
+    found = systems.LowRankSystem(K, weights, coupled, True, Z)
+    exact = systems.DenseSystem(K, weights, coupled, True)
+    V = random.normal(size=(60, 5, 3))
+    np.testing.assert_allclose(found.apply(V), exact.apply(V), atol=1e-9)
+
+
 @pytest.mark.parametrize(("loss", "n_classes"), [(Logistic(), 2), (Softmax(), 3)])
 def test_steps_that_iterations_spoil_are_repeated_with_factors(monkeypatch, loss, n_classes):
     X, y = _smooth_problem(60, n_classes)

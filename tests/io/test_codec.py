@@ -33,6 +33,15 @@ def test_round_trips(value):
     same(Decoder(None)(encode(value, None)), value)
 
 
+def test_a_record_from_before_it_had_its_last_field():
+    parts = ["sigmoid", [1.0], [0.5], False, encode((), None)]
+    found = Decoder(None)({"calibrator": parts})
+    assert (found.method, found.biases, found.mixing) == ("sigmoid", [0.5], None)
+    for damaged in (parts[:2], [*parts, None, None]):
+        with pytest.raises(ValueError, match="'calibrator' is not known or not complete"):
+            Decoder(None)({"calibrator": damaged})
+
+
 @pytest.mark.parametrize(
     ("value", "message"),
     [

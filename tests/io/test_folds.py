@@ -22,6 +22,7 @@ def model():
 def test_models_as_they_are_fitted(model):
     check(model)
     check(MKLClassifier(KERNELS).fit(X, X[:, 0] > 0))
+    check(MKLClassifier(KERNELS, calibration="auto").fit(X, np.digitize(X[:, 0], [-0.5, 0.5])))
     check(MKLRegressor(KERNELS, intervals="auto").fit(X, X[:, 0]))
     check(object())
 
@@ -43,6 +44,9 @@ def calibrator(**changes):
         (lambda m: {"n_features_in_": 3}, "has other columns"),
         (lambda m: {"_codes": m._codes + 5}, "positions in classes_"),
         (calibrator(method="other"), "does not belong to the model"),
+        (calibrator(method="matrix"), "does not belong to the model"),
+        (calibrator(mixing=np.eye(1)), "does not belong to the model"),
+        (calibrator(method="matrix", mixing=np.eye(2)), "mixing of calibrator_"),
         (calibrator(slopes=np.array([np.inf])), "slopes of calibrator_ must be finite"),
         (calibrator(steps=(np.ones((2, 1)),) * 3), "a step function for each output"),
         (calibrator(steps=(np.array([[1.0, 0.0], [0.2, 0.8]]),)), "of increasing values"),

@@ -8,6 +8,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from kernelweave._dask import by_parts
+from kernelweave._progress import Counter
 from kernelweave._types import Bools, Floats, Indices
 from kernelweave._validation import StrOptions, offered_if
 from kernelweave.errors import InputError, warn
@@ -27,6 +28,8 @@ from .out_of_fold import OutOfFold
 from .targets import Targets
 
 _HELD_FOLDS, _LEARNED_FOLDS = 5, 3
+_SECOND = 1  # seed of the second division into folds,
+_NOISY = 1000  # up to so many rows; noise of the map is one over their number
 _LIGHT = 0.1  # mean weight of a row below which weights are probably no counts
 CALIBRATION: dict[str, Any] = {
     "calibration": [StrOptions(set(METHODS)), None],
@@ -107,14 +110,20 @@ class CalibratedClassifier(OutOfFold):
         else:
             limit = self._fold_limit(shared, result)
             left = self._leave_out_learned(shared, result, rows, fold, n_folds, limit)
+        values = left.values
+        noisy = len(rows.Y) <= _NOISY and rows.Y.shape[1] == 1
+        if held is not None and noisy and not plan.is_given:
+            # Decisions of held-out rows depend on which others are held out with them; a second
+            # division averages that. Several outputs cost as many solves more and gain less.
+            again = plan.deal(rows, targets, strata, _SECOND)
+            count = Counter(self.verbose, n_folds, "folds")
+            values = 0.5 * (values + held.without_folds(rows.Y, again, count)[0])
         self._keep_folds(left, rows, targets)
         self._codes = self._read_codes(targets.Y, targets.cost, targets.fixed)
         counts = np.ones(len(rows.Y)) if rows.weight is None else rows.weight
         codes = self._read_codes(rows.Y, rows.cost, targets.fixed)
         # Fitted to merged rows, so that a weight of two is bitwise a row given twice.
-        self.calibrator_ = fit_calibrator(
-            self.calibration, left.values, codes, counts, labels=labels
-        )
+        self.calibrator_ = fit_calibrator(self.calibration, values, codes, counts, labels=labels)
         # The theorem is about one algorithm on other rows: weights or scales that were taken from
         # all rows are outside it.
         exact = n_learned == 0 and held is not None and self._ignores_rows()
@@ -123,8 +132,11 @@ class CalibratedClassifier(OutOfFold):
         self.coverage_guarantee_ = float(known)
 
     def _fold_limit(self, shared: Any, result: Result) -> int:
-        """Return the number of inner solves of a fit without a fold."""
-        return min(self._few_solves, self.max_iter)
+        """Return the number of inner solves of a fit without a fold: a quarter of those of the fit.
+
+        It is no more than a few; Newton's method takes large steps.
+        """
+        return min(self._few_solves, max(2, result.history[-1].solves // 4), self.max_iter)
 
     def _read_codes(self, Y: Floats, cost: Floats, fixed: dict[int, float]) -> Floats:
         """Return a column of class numbers, or zeros and ones of labels or tasks.

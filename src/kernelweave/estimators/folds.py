@@ -32,19 +32,25 @@ class FoldPlan:
     # Class labels; None for a regression and for several labels at once.
     names: Sequence[Any] | None = None
 
-    def deal(self, rows: MergedRows, targets: Targets, strata: Indices | None) -> Indices:
+    @property
+    def is_given(self) -> bool:
+        """Whether the caller says which rows are left out together."""
+        return self.cv is not None and not isinstance(self.cv, Integral)
+
+    def deal(
+        self, rows: MergedRows, targets: Targets, strata: Indices | None, seed: int = _SEED
+    ) -> Indices:
         """Return the fold of every merged row.
 
         ``strata`` are groups of merged rows that are spread evenly over the folds: the classes, or
-        combinations of labels.
+        combinations of labels. Another ``seed`` deals other folds, unless they are given.
         """
         present = rows.cost.any(axis=1)  # Dask tables keep rows without weight
         codes = None if self.names is None or strata is None else strata[present]
         n = int(present.sum())
         if codes is not None:
             self._refuse_single(codes)
-        given = self.cv is not None and not isinstance(self.cv, Integral)
-        if given:
+        if self.is_given:
             fold = self._read(rows, targets)
         else:
             most = n if codes is None else int(np.bincount(codes)[np.unique(codes)].min())
@@ -54,7 +60,7 @@ class FoldPlan:
                 raise InputError(
                     f"calibration_cv: {n_folds} folds need as many {what}, but there are {most}."
                 )
-            fold = _deal(rows, n_folds, strata)
+            fold = _deal(rows, n_folds, strata, seed)
         if codes is not None:
             self._refuse_whole_class(fold[present], codes)
         return fold
@@ -119,14 +125,14 @@ def _is_flat(values: Any) -> bool:
     return isinstance(values, list | tuple) and all(np.ndim(item) == 0 for item in values)
 
 
-def _deal(rows: MergedRows, n_folds: int, strata: Indices | None) -> Indices:
+def _deal(rows: MergedRows, n_folds: int, strata: Indices | None, seed: int) -> Indices:
     """Deal rows evenly, group by group, in an order that depends on their content alone."""
     n = len(rows.Y)
     order = np.arange(n)
     plain = not (is_frame(rows.X) or is_parted(rows.X) or isinstance(rows.X, PackedRows))
     if plain and n < large.MANY_ROWS:  # frames and long tables: in the given order
         order = np.argsort(content_keys(rows.X, rows.Y), kind="stable")
-    order = order[np.random.default_rng(_SEED).permutation(n)]
+    order = order[np.random.default_rng(seed).permutation(n)]
     if strata is not None:
         order = order[np.argsort(strata[order], kind="stable")]
     fold = np.empty(n, dtype=np.intp)

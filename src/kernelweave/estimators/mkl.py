@@ -60,13 +60,15 @@ class MKLClassifier(NativeProbabilities, LabelClassifier):
         Cost of errors. With normalised kernels it means what it means in scikit-learn's `SVC`.
     max_iter : int
         Maximum number of inner SVM solves; may be exceeded by one step.
-    calibration : {"auto", "sigmoid", "vector", "temperature", "isotonic"} or None
+    calibration : {"auto", "sigmoid", "matrix", "vector", "temperature", "isotonic"} or None
         How decisions become probabilities, from decisions of rows that were held out; None: not at
-        all. "auto": a sigmoid for two classes, softmax with a slope and a bias for each class
-        ("vector") for more. "temperature" has one slope and no bias; "isotonic" is a step function,
-        for 1000 rows or more. Kernel weights are held where there are at most half as many kernels
-        as rows, which costs about a tenth of the fit; otherwise they are learned again in three
-        folds by four inner solves each, which costs about half of it.
+        all. "auto": a sigmoid for two classes; for more, softmax of a matrix times the decisions,
+        by a penalty near a multiple of the unit matrix ("matrix"), or with a slope and a bias for
+        each class ("vector"), from eleven classes on. "temperature" has one slope and no bias;
+        "isotonic" is a step function, for 1000 rows or more. Kernel weights are held where there
+        are at most half as many kernels as rows, which costs about a seventh of the fit; otherwise
+        they are learned again in three folds by at most four inner solves each, which costs about
+        half of it.
     calibration_cv : int, splitter, array of shape (n_samples,) or None
         Folds for it: their number, a splitter, or the fold of every row (groups, blocks of time);
         rows that are equal share the fold of the first. None: five stratified folds, or three.

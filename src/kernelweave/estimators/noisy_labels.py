@@ -112,7 +112,7 @@ class NoisyLabelMKLClassifier(LabelQuality, NoisyFolds, KernelClassifier):
         Whether to add a constant kernel as a bias. It has a weight and counts in the norm.
     class_weight : dict, "balanced" or None
         Factors of the losses by class.
-    calibration : {"auto", "sigmoid", "vector", "temperature", "isotonic"} or None
+    calibration : {"auto", "sigmoid", "matrix", "vector", "temperature", "isotonic"} or None
         How decisions become probabilities of the given labels, as in `MKLClassifier`.
 
     Attributes

@@ -9,7 +9,7 @@ from the final ones.
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
@@ -96,6 +96,30 @@ class HeldProblem:
             found = solve_inner(self.loss, self.kernel, self.Y, cost, tol=tol, start=begin)
         bias = self.loss.value(found.fitted, self.Y, cost)[1] + self.shift
         return HeldSolution(found.dual_coef, bias, found.fitted + bias, found.function)
+
+    def without_folds(
+        self, Y: Floats, fold: Indices, count: Callable[[], None]
+    ) -> tuple[Floats, HeldSolution]:
+        """Return values of all rows by models without their folds, and these models.
+
+        ``Y`` are the targets before anything was taken from them.
+        """
+        groups = [np.flatnonzero(fold == k) for k in range(int(fold.max()) + 1)]
+        if self.is_linear and len(fold) <= _MAX_INVERSE:
+            found = self.inverse().without_folds(groups)
+            joint = HeldSolution(
+                found.dual_coef.reshape(len(fold), -1),
+                (found.intercept + self.shift).ravel(),
+                found.residual,
+            )
+            return Y - found.residual, joint
+        values, parts = np.empty_like(Y), []
+        for k, test in enumerate(groups):
+            part = self.solve(fold != k)
+            values[test] = part.values[test]
+            parts.append(part)
+            count()
+        return values, HeldSolution.stack(parts)
 
 
 @dataclass(frozen=True)
@@ -206,25 +230,7 @@ class OutOfFold:
         n_folds: int,
     ) -> LeftOut:
         """Solve without each fold, with the weights of the fit."""
-        count = Counter(self.verbose, n_folds, "folds")
-        groups = [np.flatnonzero(fold == k) for k in range(n_folds)]
-        values = np.empty_like(rows.Y)
-        if problem.is_linear and len(fold) <= _MAX_INVERSE:
-            found = problem.inverse().without_folds(groups)
-            joint = HeldSolution(
-                found.dual_coef.reshape(len(fold), -1),
-                (found.intercept + problem.shift).ravel(),
-                found.residual,
-            )
-            values = rows.Y - found.residual
-        else:
-            parts = []
-            for k, test in enumerate(groups):
-                part = problem.solve(fold != k)
-                values[test] = part.values[test]
-                parts.append(part)
-                count()
-            joint = HeldSolution.stack(parts)
+        values, joint = problem.without_folds(rows.Y, fold, Counter(self.verbose, n_folds, "folds"))
         twin = self._twin()
         twin._place(shared, rows, joint)
         twin._n_functions = n_folds

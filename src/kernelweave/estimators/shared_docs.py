@@ -101,7 +101,7 @@ CALIBRATED = {
     "out_of_fold_ : ndarray of shape (n_samples, n_outputs)": """Where `calibration` is set:
         decisions of the rows by models that did not see them; NaN for rows without weight.""",
     "calibrator_ : Calibrator": """Where `calibration` is set: the map from decisions to
-        probabilities, with ``method``, ``slopes`` and ``biases``.""",
+        probabilities, with ``method``, ``slopes``, ``biases`` and, of a matrix, ``mixing``.""",
     "coverage_guarantee_ : float": f"Where `calibration` is set, for `predict_set`. {_GUARANTEE}",
 }
 COVERED = {
@@ -156,8 +156,8 @@ _COMMON = {
     "tol : float": "Relative duality gap to stop at, at least 1e-9.",
     "fit_intercept : bool": "Whether to add a bias to every output.",
     'class_weight : dict, "balanced" or None': "Factors of C by class.",
-    'calibration : {"auto", "sigmoid", "vector", "temperature", "isotonic"} or None': """How
-        decisions become probabilities, as in `MKLClassifier`; None: not at all.""",
+    'calibration : {"auto", "sigmoid", "matrix", "vector", "temperature", "isotonic"} or None': """
+        How decisions become probabilities, as in `MKLClassifier`; None: not at all.""",
     "calibration_cv : int, splitter, array of shape (n_samples,) or None": """Folds for it, as in
         `MKLClassifier`.""",
     'memory_limit : number of bytes, str such as "8GB", or None': "None: half of the free memory.",

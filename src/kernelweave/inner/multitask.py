@@ -85,7 +85,7 @@ def solve_multitask(
         ``fitted`` belongs to ``K B``.
     """
     if relation is None:
-        begin = None if start is None else Solution(start, np.zeros(0), K @ start, np.inf, -np.inf)
+        begin = None if start is None else unsolved(start, K @ start)
         return solve_inner(loss, K, Y, cost, tol=tol, start=begin)
     features = K.features()
     if features is not None:

@@ -66,7 +66,7 @@ def solve_newton(
         solver = _Newton(loss, K, target, own)
         if start is not None:
             solver.a, solver.f = start.dual_coef[:, outputs], start.fitted[:, outputs]
-        if start is None or solver.is_lost():
+        if start is None or solver.is_lost(start.intercept[outputs]):
             solver.approach()
         share = floor / len(together)
         parts.append(solver.run(tol, share, enough if len(together) == 1 else np.inf))
@@ -89,16 +89,18 @@ class _Newton:
         self.primal, self.dual = np.inf, -np.inf
         self.dual_coef, self.fitted = self.a, self.f
         self.bias = np.zeros(Y.shape[1])
+        self.here: Tangent | None = None  # of a start
         self.work = 0
         self.sketch: Stored | None = None  # Z with Z Z' near K, once needed
         self.exact = False  # whether steps by iterations failed
         self.at_rounding = False  # whether no step lowers the objective any more
 
-    def is_lost(self) -> bool:
+    def is_lost(self, bias: Floats) -> bool:
         """Return to the zero function where rounding made a start far worse; tell whether."""
         zero = self.loss.zero_loss(self.Y, self.cost)
-        here = 0.5 * float(np.vdot(self.a, self.f)) + self.loss.value(self.f, self.Y, self.cost)[0]
-        if here <= _OPTIONS.lost * zero:
+        here = self.loss.tangent(self.f, self.Y, self.cost, bias)
+        if 0.5 * float(np.vdot(self.a, self.f)) + here.value <= _OPTIONS.lost * zero:
+            self.here = here
             return False
         self.a, self.f = np.zeros_like(self.Y), np.zeros_like(self.Y)
         return True
@@ -121,7 +123,7 @@ class _Newton:
         self, tol: float, floor: float, enough: float, max_steps: int = _OPTIONS.max_steps
     ) -> _Newton:
         loss, Y, cost = self.loss, self.Y, self.cost
-        here = loss.tangent(self.f, Y, cost)
+        here = self.here or loss.tangent(self.f, Y, cost)
         value = 0.5 * float(np.vdot(self.a, self.f)) + here.value
         for _ in range(max_steps):
             self._offer_own(here, max(tol * abs(value), floor), enough)

@@ -23,6 +23,7 @@ from kernelweave.banks.kernel_sum import gram_product
 
 from .smo import MAX_FREE
 
+_TOGETHER = 2**20  # entries of a matrix of few columns up to which copies are multiplied at once
 _RAISED = (1e-14, 1e-11, 1e-8, 1e-5)  # shares by which a diagonal is raised in turn
 
 
@@ -111,12 +112,17 @@ class CurvedSystem(ABC):
         """Factor ``I + Z'W Z``, by output."""
         n_outputs, rank = self.weights.shape[1], Z.shape[1]
         inner = np.zeros((n_outputs, rank, n_outputs, rank))
-        shares = self._shares()
+        shares, rows = self._shares(), np.ascontiguousarray(Z.T)
+        together = max(1, _TOGETHER // max(1, Z.size))  # pairs whose blocks are small: one product
         for o in range(n_outputs):
-            for other in range(o + 1 if self.coupled else 0):
-                inner[o, :, other] = _times_itself(Z, -self.weights[:, o] * shares[:, other])
-                inner[other, :, o] = inner[o, :, other]
-            inner[o, :, o] += _times_itself(Z, self.weights[:, o])
+            for a in range(0 if self.coupled else o, o + 1, together):
+                some = slice(a, min(a + together, o + 1))
+                q = np.where(np.arange(o + 1)[some, None] == o, self.weights[:, o], 0.0)
+                if self.coupled:
+                    q -= shares.T[some] * self.weights[:, o]
+                sides = (q.astype(Z.dtype, copy=False)[:, None] * rows).reshape(-1, len(Z))
+                blocks = (sides @ Z).reshape(-1, rank, rank)
+                inner[some, :, o], inner[o, :, some] = blocks, blocks.transpose(1, 0, 2)
         system = inner.reshape(n_outputs * rank, -1)
         system[np.diag_indices_from(system)] += 1.0
         return factor_positive(system)
@@ -294,11 +300,6 @@ class IterativeSystem(CurvedSystem):
         if transposed:
             return np.asarray(s * (V - (shares * V).sum(axis=1, keepdims=True)))
         return np.asarray(s * V - shares * (s * V).sum(axis=1, keepdims=True))
-
-
-def _times_itself(Z: Stored, q: Floats) -> Stored:
-    """Return ``Z' diag(q) Z``."""
-    return np.asarray((Z.T * q.astype(Z.dtype, copy=False)) @ Z)
 
 
 def sketch(K: KernelOperator, weights: Floats, options: IterativeOptions = _ITERATIVE) -> Stored:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import datetime
 import math
-from dataclasses import fields
+from dataclasses import MISSING, fields
 from importlib import import_module
 from typing import Any
 
@@ -203,7 +203,7 @@ class Decoder:
                 return _record(tag)(**self._fields(parts))
             case "family", [str() as name, dict() as parts]:
                 return _family(name, self._fields(parts))
-            case str(), list() if tag in _RECORDS and len(content) == len(fields(_record(tag))):
+            case str(), list() if tag in _RECORDS and _is_complete(_record(tag), len(content)):
                 return _record(tag)(*self(content))
         raise ValueError(f"a value of kind {tag!r} is not known or not complete")
 
@@ -218,6 +218,12 @@ class Decoder:
             return KERNELS[name](**values)
         # These are equal only to themselves, so that one kernel must not become two.
         return self._precomputed.setdefault(repr(parts), Precomputed(check=False, **values))
+
+
+def _is_complete(record: Any, n_values: int) -> bool:
+    """Whether so many values make a record; fields with defaults may be newer than a file."""
+    needed = [f for f in fields(record) if f.default is MISSING and f.default_factory is MISSING]
+    return len(needed) <= n_values <= len(fields(record))
 
 
 def _scalar(dtype: str, value: Any) -> Any:

@@ -53,8 +53,13 @@ def _check_calibrator(model: Any, n_outputs: int) -> None:
     check_type("labels of calibrator_", found.labels, bool | np.bool_)
     if found.method not in METHODS or found.labels != model._has_labels:
         raise ValueError("calibrator_ does not belong to the model")
-    for name in ("slopes", "biases"):
-        check_array(f"{name} of calibrator_", getattr(found, name), "f", (n_outputs,))
+    shapes: dict[str, tuple[int, ...]] = {"slopes": (n_outputs,), "biases": (n_outputs,)}
+    if (found.method == "matrix") != (found.mixing is not None):
+        raise ValueError("calibrator_ does not belong to the model")
+    if found.mixing is not None:
+        shapes["mixing"] = (n_outputs, n_outputs)
+    for name, shape in shapes.items():
+        check_array(f"{name} of calibrator_", getattr(found, name), "f", shape)
         if not np.isfinite(getattr(found, name)).all():
             raise ValueError(f"{name} of calibrator_ must be finite")
     check_type("steps of calibrator_", found.steps, tuple)

@@ -23,6 +23,8 @@ class Link:
         Whether the ``p_t`` are divided by their sum.
     steps : tuple of (scores, probabilities)
         Each output's piecewise linear function, in place of slopes and biases; may be empty.
+    mixing : tuple of tuple of float
+        What each score (row) adds to each ``v_t``, in place of slopes; may be empty.
     """
 
     slopes: tuple[float, ...]
@@ -30,6 +32,7 @@ class Link:
     softmax: bool = False
     shares: bool = False
     steps: tuple[tuple[tuple[float, ...], tuple[float, ...]], ...] = ()
+    mixing: tuple[tuple[float, ...], ...] = ()
 
     def write(self, scores: Sequence[str], way: Syntax) -> list[str]:
         """Return an expression for the probability of each output.
@@ -57,6 +60,15 @@ class Link:
         return [f"{p} / ({total})" for p in ones]
 
     def _values(self, scores: Sequence[str], way: Syntax) -> list[str]:
+        if self.mixing:
+            columns = zip(zip(*self.mixing, strict=True), self.biases, strict=True)
+            return [
+                " + ".join(
+                    [f"{way.number(a)} * {f}" for a, f in zip(column, scores, strict=True)]
+                    + [way.number(b)]
+                )
+                for column, b in columns
+            ]
         lines = zip(scores, self.slopes, self.biases, strict=True)
         return [f"{way.number(a)} * {f} + {way.number(b)}" for f, a, b in lines]
 
