@@ -237,7 +237,7 @@ class _Slopes:
     @property
     def n_slopes(self) -> int:
         """How many of the first parameters must not be negative."""
-        return self.x.shape[1]
+        return int(self.x.shape[1])
 
     def values(self, point: Floats) -> Floats:
         """Return what softmax is taken of."""
@@ -299,7 +299,7 @@ class _Matrix(_Slopes):
     def _distance(self, point: Floats) -> Floats:
         k = self.x.shape[1]
         matrix = point[: k * k].reshape(k, k)
-        return matrix - np.trace(matrix) / k * np.eye(k)
+        return np.asarray(matrix - np.trace(matrix) / k * np.eye(k))
 
     def value(self, point: Floats) -> float:
         return super().value(point) + 0.5 * _RIDGE * float((self._distance(point) ** 2).sum())
