@@ -287,7 +287,7 @@ def test_fitted_attributes_are_documented_and_the_other_way_round(kind):
     # Of margin classifiers and regressors with calibration or intervals only.
     always -= {"out_of_fold_", "calibrator_", "coverage_guarantee_"} - fitted
     # Of rule ensembles that refit their rules, or fit resamples.
-    always -= {"refit_gap_", "stability_"} - fitted
+    always -= {"refit_gap_", "stability_", "linear_stability_"} - fitted
     assert fitted == always
 
 

@@ -17,7 +17,8 @@ def small(name):
 
 def test_scores_and_their_table(monkeypatch, capsys):
     monkeypatch.setattr(missing_tables, "read", small)
-    monkeypatch.setattr(missing_tables, "DATA", dict.fromkeys(["p/one", "p/three"]))
+    for group in ("DATA", "FIRST", "SECOND"):
+        monkeypatch.setattr(missing_tables, group, dict.fromkeys(["p/one", "p/three"]))
     scores = missing_tables.evaluate("p/one", 0)
     assert min(scores.values()) > 0.6
     assert missing_tables.main() == 0

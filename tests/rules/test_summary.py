@@ -46,7 +46,7 @@ def test_blocks_give_the_propositions_of_the_table(cuts, weighted, library):
     np.testing.assert_array_equal(
         getattr(found, "feature_names_in_", None), getattr(whole, "feature_names_in_", None)
     )
-    packed = PackedRows.join(parts.map(pack_block, found.propositions_))
+    packed = PackedRows.join(parts.map(pack_block, found.propositions_, ()))
     np.testing.assert_array_equal(packed.unpack(), whole.transform(X))
 
 

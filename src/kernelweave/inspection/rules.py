@@ -21,7 +21,7 @@ from kernelweave._types import Bools, Floats, Indices
 from kernelweave.errors import InputError
 from kernelweave.estimators.terms import RuleTerms
 from kernelweave.rules import LinearTerm, Proposition, Rule
-from kernelweave.rules.linear import Term
+from kernelweave.rules.linear import Term, is_linear
 from kernelweave.rules.scores import cached_truths, read_terms
 from kernelweave.rules.table import read_table
 
@@ -46,7 +46,7 @@ def attribute_rules(terms: RuleTerms, game: Game) -> Shares:
     else:
         if game.value == "functional":
             for term in terms.rules:
-                if isinstance(term, LinearTerm):
+                if is_linear(term):
                     raise InputError(
                         "value: 'functional' is defined for products over columns only, which the "
                         f"linear term {term} is not; pass value='joint'."
@@ -146,7 +146,7 @@ def explain_rules(
     base = intercept.copy()
     seen: list[tuple[_Sight | _Slope, Floats]] = []
     for rule in rules:
-        if isinstance(rule, LinearTerm):
+        if is_linear(rule):
             slope = _Slope([player_of(rule)], true(rule), true_behind(rule))
             weight = np.array(rule.weights)
             mean = shares @ slope.behind

@@ -13,7 +13,7 @@ from sklearn.pipeline import Pipeline
 from kernelweave._types import Floats, Indices
 from kernelweave.estimators.terms import KernelTerms, MemberTerms, RuleTerms
 from kernelweave.rules import LinearTerm, Proposition, score_rules
-from kernelweave.rules.linear import Term
+from kernelweave.rules.linear import Term, is_linear
 from kernelweave.rules.scores import cached_truths
 
 from .anova import Function, Products, Separable
@@ -254,7 +254,7 @@ def thresholds(model: Any) -> dict[int, list[float]]:
     rules = () if isinstance(model, Pipeline) and len(model) > 1 else last_step(model)
     for rule in getattr(rules, "_added", ()):
         for condition in rule.conditions:
-            if isinstance(condition, LinearTerm):
+            if is_linear(condition):
                 found.setdefault(condition.position, []).extend([condition.low, condition.high])
             elif condition.is_numeric:
                 found.setdefault(condition.position, []).append(float(condition.value))

@@ -21,6 +21,7 @@ from kernelweave.kernels import ARD, RBF, Laplacian, Linear, MetricLaplacian, Po
 from kernelweave.kernels.column_encoding import CLIP, NumberEncoding
 from kernelweave.kernels.encoding import TableEncoding
 from kernelweave.rules import LinearTerm, Rule
+from kernelweave.rules.linear import is_linear
 
 _OPSET = 18
 Name: TypeAlias = str  # of a value in the graph
@@ -293,8 +294,8 @@ _BLOCKS: dict[type, Callable[[_Graph, Any, Name, Floats], Name]] = {
 
 def _write_rules(graph: _Graph, parts: RuleTerms, model: Any) -> Name:
     """Return the weights of the rules that hold and what linear terms add, added up."""
-    rules = [term for term in parts.rules if isinstance(term, Rule)]
-    linear = [term for term in parts.rules if isinstance(term, LinearTerm)]
+    rules = [term for term in parts.rules if not is_linear(term)]
+    linear = [term for term in parts.rules if is_linear(term)]
     added = [_write_linear(graph, term) for term in linear]
     if rules or not added:
         added.append(_write_conditions(graph, rules, len(parts.intercept)))

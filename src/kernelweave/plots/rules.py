@@ -10,8 +10,7 @@ import numpy as np
 from kernelweave._summary import by_norm, count_rules
 from kernelweave._types import Floats
 from kernelweave.errors import InputError
-from kernelweave.rules import LinearTerm
-from kernelweave.rules.linear import Term
+from kernelweave.rules.linear import Term, is_linear
 
 from .drawing import DARK, GREY, LIGHT, WARM, check_aspect, check_count, new_axes, tidy, wrap
 
@@ -164,7 +163,7 @@ class _Bar:
 
     @classmethod
     def of(cls, term: Term) -> _Bar:
-        if isinstance(term, LinearTerm):
+        if is_linear(term):
             swing = tuple(weight * (term.high - term.low) for weight in term.weights)
             return cls(term.name, swing, 0.0, "linear")
         return cls(term.text, term.weights, term.coverage, f"{100 * term.coverage:.0f} %")

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from kernelweave.errors import InputError
 
-from .linear import LinearTerm
+from .linear import LinearTerm, is_linear
 from .proposition import Proposition, is_position
 
 
@@ -79,7 +79,7 @@ def proposition_signs(
         direction = directions.get(proposition.position, 0)
         if not direction:
             continue
-        if isinstance(proposition, LinearTerm):
+        if is_linear(proposition):
             signs[k] = direction
             continue
         if not proposition.is_threshold:

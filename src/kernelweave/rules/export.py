@@ -14,7 +14,7 @@ from kernelweave.errors import InputError, InputTypeError
 
 from .columns import Label, plain_value, shown
 from .dates import last_time
-from .linear import LinearTerm, Term
+from .linear import LinearTerm, Term, is_linear
 from .link import Link, Syntax
 from .proposition import Proposition
 from .rule import Rule, essential
@@ -50,7 +50,7 @@ class Model:
 
     def read(self, condition: Proposition | LinearTerm) -> Read:
         """Return as what a condition reads its column."""
-        if isinstance(condition, LinearTerm):
+        if is_linear(condition):
             return Read("number")
         if condition.is_numeric:
             if condition.feature in self.dates:
@@ -70,7 +70,7 @@ class Model:
 
 def needed(term: Term) -> tuple[Proposition | LinearTerm, ...]:
     """Return what a term reads of a row: conditions that no other one implies, or a column."""
-    return (term,) if isinstance(term, LinearTerm) else essential(term.conditions)
+    return (term,) if is_linear(term) else essential(term.conditions)
 
 
 def check_model(
@@ -112,7 +112,7 @@ def check_model(
         )
     known = {feature: form for feature, form in (dates or {}).items() if feature in names}
     for rule in rules:
-        if isinstance(rule, LinearTerm) and rule.feature in known:
+        if is_linear(rule) and rule.feature in known:
             raise InputError(
                 f"dates: {rule.feature!r} has a linear term, which needs the years as numbers. "
                 "Hint: leave it out of dates, or fit with linear_terms=False."
@@ -202,7 +202,7 @@ def to_python(
     for block in blocks(model.rules):
         lines += [f"    part{t} = 0.0" for t in outputs]
         for rule in block:
-            if isinstance(rule, LinearTerm):
+            if is_linear(rule):
                 lines += _linear_lines(rule, variables[rule.feature, model.read(rule)])
                 continue
             sums = [f"part{t} += {w!r}" for t, w in enumerate(rule.weights) if w]

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,9 +18,12 @@ from kernelweave._types import Floats
 from kernelweave.errors import InputError
 
 from .columns import read_column
-from .proposition import is_position, show
+from .proposition import Proposition, is_position, show
 from .rule import Rule, finite, read_weight
 from .summary import TableSummary
+
+if TYPE_CHECKING:
+    from typing_extensions import TypeIs
 
 OUTLYING = 0.025  # share of the rows below and above which values are clipped
 # Standard deviation of a column in the problem: twice that of a typical rule, which Friedman and
@@ -126,6 +129,11 @@ def _short(value: float) -> float:
 
 
 Term = Rule | LinearTerm
+
+
+def is_linear(term: Term | Proposition) -> TypeIs[LinearTerm]:
+    """Whether what is added to a score, or is read of a row, is a linear term."""
+    return type(term) is LinearTerm
 
 
 def linear_columns(summary: TableSummary, excluded: Collection[int] = ()) -> tuple[LinearTerm, ...]:

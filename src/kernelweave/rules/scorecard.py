@@ -17,7 +17,7 @@ from kernelweave.errors import InputError
 
 from .cuts import cut_between
 from .export import Model
-from .linear import LinearTerm, Term
+from .linear import LinearTerm, Term, is_linear
 from .proposition import Proposition
 from .rule import Rule
 from .scores import cover_rules, score_rules
@@ -213,7 +213,7 @@ def make_scorecard(
 def _largest(term: Term) -> float:
     """Return the most that a rule or a linear term can add to an output."""
     reach = 1.0
-    if isinstance(term, LinearTerm):
+    if is_linear(term):
         reach = max(term.high - term.mean, term.mean - term.low)
     return reach * max(map(abs, term.weights))
 
@@ -239,7 +239,7 @@ def _bands(term: LinearTerm, scale: float) -> Iterator[Rule]:
 def _round(model: Model, outputs: Sequence[str], scale: float) -> Scorecard:
     rules: list[Rule] = []
     for term in model.rules:
-        rules += _bands(term, scale) if isinstance(term, LinearTerm) else [term]
+        rules += _bands(term, scale) if is_linear(term) else [term]
     rounded = [tuple(round(w * scale) for w in rule.weights) for rule in rules]
     kept = [k for k, p in enumerate(rounded) if any(p)]
     several = len(model.intercept) > 1

@@ -13,7 +13,7 @@ from kernelweave._threads import run_each
 from kernelweave._types import Bools, Floats
 from kernelweave.errors import InputError
 
-from .linear import LinearTerm, Term
+from .linear import LinearTerm, Term, is_linear
 from .proposition import Proposition
 from .rule import Rule, finite
 from .table import Table, read_table
@@ -234,8 +234,8 @@ def explain_rows(
     """
     start = check_outputs(rules, intercept)
     scores = score_rules(rules, start, X)
-    linear = [term for term in rules if isinstance(term, LinearTerm)]
-    plain = [term for term in rules if isinstance(term, Rule)]
+    linear = [term for term in rules if is_linear(term)]
+    plain = [term for term in rules if not is_linear(term)]
     largest = np.array([max(map(abs, rule.weights)) for rule in plain])
     order = np.argsort(-largest, kind="stable")
     covered = cover_rules(plain, X)[:, order]

@@ -10,7 +10,7 @@ from kernelweave.errors import InputError, InputTypeError
 
 from .dialects import DIALECTS, Dialect
 from .export import Model, Read, check_model
-from .linear import LinearTerm, Term
+from .linear import Term, is_linear
 from .link import Link, Syntax
 from .rule import essential
 from .scores import blocks
@@ -171,7 +171,7 @@ def _total(model: Model, output: int, way: Dialect, names: Reads) -> str:
             if not rule.weights[output]:
                 continue
             weight = way.number(rule.weights[output])
-            if isinstance(rule, LinearTerm):
+            if is_linear(rule):
                 column = way.name(names[rule.feature, model.read(rule)])
                 clipped = way.clamp.format(column, way.number(rule.low), way.number(rule.high))
                 added = f"{weight} * ({clipped} - {way.number(rule.mean)})"
