@@ -77,7 +77,7 @@ def test_sqlite_agrees_to_the_last_bit(model, table):
 WORDS = set(
     "SELECT FROM AS CASE WHEN THEN ELSE END AND OR IN NOT NULLIF CAST CONVERT USING".split()
 )
-WORDS |= set("IS NULL GREATEST LEAST MIN MAX".split())
+WORDS |= set("IS NULL GREATEST LEAST min max".split())
 WORDS |= set("COLLATE BINARY REAL NUMERIC DOUBLE PRECISION VARCHAR BOOLEAN TRUE FALSE".split())
 WORDS |= set(
     "GLOB REGEXP HEX X E e utf _utf mb typeof lower isnan float text scored columns_read".split()
@@ -115,6 +115,14 @@ def test_no_name_and_no_category_leaves_its_quotes(model, dialect):
     left = check_quoted(query, quotes, quotes)
     assert set(re.findall("[A-Za-z_]+", left)) <= WORDS
     assert set(re.sub("[A-Za-z_0-9]", "", left)) <= set(" \n()<>=+-*.,:")
+
+
+@pytest.mark.parametrize("name", ["FALSE", "true"])
+def test_columns_with_the_name_of_a_value(name):
+    rules = [Rule((Proposition(name, 0, ">", 1.5),), 1.0, 0.5)]
+    X = pd.DataFrame({name: [1.0, 2.0]})
+    query = to_sql(rules, 0.0, dialect="sqlite", keep=["the key"])
+    assert run_sqlite(query, X) == [(0, 0.0), (1, 1.0)]
 
 
 def test_every_dialect():

@@ -138,7 +138,7 @@ def _read_columns(
     """Return a subquery that reads the columns, their names in it, and the kept columns of it."""
     if not model.reads:
         return place, {}, [way.name(column) for column in keep]
-    taken: set[str] = set()
+    taken = {"true", "false"}  # SQLite takes these for values where they come from a subquery
 
     def free(name: str) -> str:
         """Return the name of a column, or a new one where it is taken; case does not count."""
