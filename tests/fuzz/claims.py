@@ -877,8 +877,33 @@ def check_rules(instance, model, outcome):
             outcome.conic = bool(np.isfinite(uppers["a conic solver"]))
         if model.refit and small:
             _check_refit(instance, model, Z, weights, F, outcome)
+    elif model.rho == 1 and model.linear_terms_ and isinstance(instance.fit["X"], np.ndarray):
+        uppers["the model"] = _value_with_terms(instance, model, problem, outcome)
     check_objective(model, problem, true, zero, noise, outcome)
     check_lower(model, uppers, noise, outcome)
+
+
+def _value_with_terms(instance, model, problem, outcome):
+    """Compare the scores of rules and linear terms; return the value of their function."""
+    X = instance.fit["X"]
+    F = np.zeros(problem.Y.shape, dtype=REAL) + model.intercept_
+    size, norm = np.abs(F), REAL(0)
+    for rule in model.rules_:
+        weights = np.array(rule.weights, dtype=REAL)
+        F += rule.holds(X)[:, None] * weights
+        size += np.abs(weights)
+        norm += REAL(1 + model.base) ** rule.length * np.linalg.norm(weights)
+    for term in model.linear_terms_:
+        x, weights = X[:, term.position].astype(REAL), np.array(term.weights, dtype=REAL)
+        known = ~np.isnan(x)
+        above = np.where(known, np.clip(x, term.low, term.high) - REAL(term.mean), 0)
+        F += above[:, None] * weights
+        size += (np.abs(above) + max(abs(term.low), abs(term.high)))[:, None] * np.abs(weights)
+        share = np.where(known, problem.weight, 0) / problem.weight[known].sum()
+        spread = np.sqrt(share @ above**2 - (share @ above) ** 2)  # 0.8 in the problem
+        norm += (1 + model.base) * np.linalg.norm(weights) * spread / REAL(0.8)
+    _compare("training rows", model, X, F, ROUNDING * size, outcome)
+    return norm**2 / 2 + problem.total(F)
 
 
 def _conic_lattice(model, problem, P):

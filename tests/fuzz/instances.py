@@ -684,6 +684,13 @@ def _further_rules(rng, rows, losses):
     return options
 
 
+def _with_linear_terms(rng, options):
+    """Draw whether columns of numbers have linear terms, where they may."""
+    if options["rho"] == 1.0 and options.get("propositions") != "given" and chance(rng, 0.5):
+        return options | {"linear_terms": True}
+    return options
+
+
 def _rule_classifier(rng, traits, cv=False):
     rows = draw_rows(rng, traits, draw_size(rng), kinds=("array", "pandas", "polars"))
     y = draw_labels(rng, traits, rows, 4)
@@ -695,9 +702,10 @@ def _rule_classifier(rng, traits, cv=False):
     if cv:
         del options["C"]
         options = {"rho": 1.0, "loss": "logistic"} | options if chance(rng, 0.5) else options
+        options = _with_linear_terms(rng, options)
         model = kw.RuleEnsembleClassifierCV(**options, Cs=[0.1, 10.0], cv=2)
     else:
-        model = kw.RuleEnsembleClassifier(**options)
+        model = kw.RuleEnsembleClassifier(**_with_linear_terms(rng, options))
     return Instance(0, model, fit, rows.new)
 
 
@@ -709,9 +717,10 @@ def _rule_regressor(rng, traits, cv=False):
     options |= {"C": power(rng, -3, 3)} | _further_rules(rng, rows, ["square"])
     if cv:
         del options["C"]
+        options = _with_linear_terms(rng, options)
         model = kw.RuleEnsembleRegressorCV(**options, Cs=[0.1, 10.0], cv=2)
     else:
-        model = kw.RuleEnsembleRegressor(**options)
+        model = kw.RuleEnsembleRegressor(**_with_linear_terms(rng, options))
     return Instance(0, model, fit, rows.new)
 
 
