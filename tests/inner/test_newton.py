@@ -7,7 +7,7 @@ from gram_banks import bank_of
 from kernelweave.banks import build, make_bank
 from kernelweave.inner import newton, solve_inner, systems
 from kernelweave.kernels import RBF
-from kernelweave.losses import Logistic
+from kernelweave.losses import Logistic, Softmax
 from kernelweave.testing import check_loss
 from likelihood_cases import LOSSES, problem_for
 from oracles import random_problem
@@ -84,11 +84,10 @@ def test_steps_whose_iterations_overflow_are_not_taken(monkeypatch, kind, most):
 
 def test_stages_that_come_to_nothing_end_early(monkeypatch):
     """A cold start at large costs goes through stages, but not where iterations do not suffice."""
-    poor = systems.IterativeOptions(max_steps=1, rank=0.0, least_rank=1, most_rank=1)
-    monkeypatch.setattr(systems, "_ITERATIVE", poor)
     monkeypatch.setattr(systems, "MAX_FREE", 10)
-    monkeypatch.setattr(systems.IterativeSystem.__init__, "__defaults__", (None, poor))
-    monkeypatch.setattr(systems.sketch, "__defaults__", (poor,))
+    monkeypatch.setattr(
+        systems.IterativeSystem, "direction", lambda self, r, Kr, a: (1e-12 * r, 1e-12 * Kr)
+    )
     steps = []
     run = newton._Newton.run
 
@@ -107,3 +106,17 @@ def test_stages_that_come_to_nothing_end_early(monkeypatch):
     assert steps[0] == newton._OPTIONS.stage_steps
     assert len(steps) == 2  # that stage, and the problem itself
     assert found.dual <= found.primal
+
+
+@pytest.mark.parametrize("kind", [Logistic, Softmax])
+def test_iterations_are_accurate_enough_for_large_curvature(monkeypatch, kind):
+    """Of a kernel far above the loss, a step is a small difference of large numbers."""
+    monkeypatch.setattr(systems, "MAX_FREE", 100)
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(700, 6))
+    labels = np.digitize(X[:, 0] * X[:, 1], [-0.3, 0.3] if kind is Softmax else [0.0])
+    Y = 2.0 * np.eye(3 if kind is Softmax else 2)[labels][:, 0 if kind is Softmax else 1 :] - 1.0
+    K = bank_of((1e4 * RBF(width=0.7)(X))[None]).combine(np.ones(1))
+    found = solve_inner(kind(True), K, Y, np.full_like(Y, 0.3), tol=1e-3)
+    assert found.gap <= 1e-3 * found.primal
+    assert found.work <= 25

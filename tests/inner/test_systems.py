@@ -80,6 +80,19 @@ def test_iterations_agree_with_factors(coupled, intercept):
     np.testing.assert_allclose(values, K @ step, atol=1e-9)
 
 
+@pytest.mark.parametrize("coupled", [True, False])
+def test_one_iteration_solves_few_columns_and_a_diagonal(coupled):
+    random = np.random.default_rng(1)
+    Z = random.normal(size=(60, 4)).astype(np.float32)
+    K = GramKernel(np.asarray(Z @ Z.T + np.diag(random.uniform(0.0, 50.0, size=60)), dtype=float))
+    weights = random.uniform(0.0, 5.0, size=(60, 3))
+    options = systems.IterativeOptions(max_steps=1)
+    found = systems.IterativeSystem(K, weights, coupled, True, Z, options)
+    exact = systems.DenseSystem(K, weights, coupled, True)
+    V = random.normal(size=(60, 3, 2))
+    np.testing.assert_allclose(found.apply(V), exact.apply(V), atol=1e-4)
+
+
 @pytest.mark.parametrize("together", [1, 10**6])
 @pytest.mark.parametrize("coupled", [True, False])
 def test_few_columns_agree_with_factors(monkeypatch, coupled, together):

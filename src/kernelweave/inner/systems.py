@@ -34,7 +34,9 @@ class IterativeOptions:
     least_rows: int = 500  # from which it is quicker than factors of the matrix,
     least_coupled: int = 250  # of which coupled outputs need more, and up to
     most_curved: float = 0.01  # mean of the curvature times the diagonal, in rows; steps grow there
-    tol: float = 5e-2  # relative residual; with 1e-1, steps at large costs fail
+    tol: float = 5e-2  # relative residual, over the mean of the curvature where that exceeds one:
+    # a step is the small difference of a residual and of what the system takes from it
+    tight: float = 1e-7  # relative residual where a step by that failed
     max_steps: int = 200
     single: float = 1e4  # mean of the curvature times the diagonal, in units of one over n, from
     # which single precision leaves no digit to the small eigenvalues of the preconditioner
@@ -97,9 +99,7 @@ class CurvedSystem(ABC):
 
     def _shares(self) -> Floats:
         """Return probabilities: shares of the outputs in the weights of a row."""
-        return np.asarray(
-            self.weights / np.maximum(self.weights.sum(axis=1, keepdims=True), 1e-300)
-        )
+        return _shares(self.weights)
 
     def _times_weights(self, V: Floats) -> Floats:
         """Return ``W V``."""
@@ -108,18 +108,18 @@ class CurvedSystem(ABC):
             out -= self._shares()[:, :, None] * out.sum(axis=1, keepdims=True)
         return np.asarray(out)
 
-    def _inner_factor(self, Z: Stored) -> tuple[Floats, bool]:
+    def _inner_factor(self, Z: Stored, weights: Floats) -> tuple[Floats, bool]:
         """Factor ``I + Z'W Z``, by output."""
-        n_outputs, rank = self.weights.shape[1], Z.shape[1]
+        n_outputs, rank = weights.shape[1], Z.shape[1]
         inner = np.zeros((n_outputs, rank, n_outputs, rank))
-        shares, rows = self._shares(), np.ascontiguousarray(Z.T)
+        shares, rows = _shares(weights), np.ascontiguousarray(Z.T)
         together = max(1, _TOGETHER // max(1, Z.size))  # pairs whose blocks are small: one product
         for o in range(n_outputs):
             for a in range(0 if self.coupled else o, o + 1, together):
                 some = slice(a, min(a + together, o + 1))
-                q = np.where(np.arange(o + 1)[some, None] == o, self.weights[:, o], 0.0)
+                q = np.where(np.arange(o + 1)[some, None] == o, weights[:, o], 0.0)
                 if self.coupled:
-                    q -= shares.T[some] * self.weights[:, o]
+                    q -= shares.T[some] * weights[:, o]
                 sides = (q.astype(Z.dtype, copy=False)[:, None] * rows).reshape(-1, len(Z))
                 blocks = (sides @ Z).reshape(-1, rank, rank)
                 inner[some, :, o], inner[o, :, some] = blocks, blocks.transpose(1, 0, 2)
@@ -224,7 +224,7 @@ class LowRankSystem(CurvedSystem):
     ) -> None:
         super().__init__(K, weights, coupled, intercept)
         self.Z = Z
-        self.factor = self._inner_factor(Z)
+        self.factor = self._inner_factor(Z, weights)
 
     def apply(self, V: Floats) -> Floats:
         out = self._times_weights(V)
@@ -237,8 +237,8 @@ class LowRankSystem(CurvedSystem):
 class IterativeSystem(CurvedSystem):
     """By conjugate gradients on ``B = I + L'K L`` with ``W = L L'``, for steps on many rows.
 
-    The preconditioner is the same matrix with the Nystroem approximation ``Z Z'`` of K by evenly
-    spaced rows, which has its largest eigenvalues.
+    The preconditioner is the same matrix with ``Z Z' + D`` for K: its Nystroem approximation by
+    evenly spaced rows, which has its largest eigenvalues, and the diagonal that is missing there.
     """
 
     is_exact = False
@@ -251,13 +251,19 @@ class IterativeSystem(CurvedSystem):
         intercept: bool,
         Z: Stored | None = None,
         options: IterativeOptions = _ITERATIVE,
+        tight: bool = False,
     ) -> None:
         super().__init__(K, weights, coupled, intercept)
         self.options = options
         self.sketch = sketch(K, weights, options) if Z is None else Z
-        precise = len(weights) * _mean_curvature(K, weights) > options.single
+        curvature = _mean_curvature(K, weights)
+        self.tol = options.tight if tight else max(options.tol / max(1.0, curvature), options.tight)
+        precise = len(weights) * curvature > options.single
         self.Z: Any = self.sketch.astype(np.float64) if precise else self.sketch
-        self.factor = self._inner_factor(self.Z)
+        # With D, W becomes (W^-1 + D)^-1, which has the form of W also where outputs are coupled.
+        missing = K.diag() - np.einsum("ij,ij->i", self.sketch, self.sketch, dtype=np.float64)
+        self.raised = 1.0 + weights * np.maximum(missing, 0.0)[:, None]
+        self.factor = self._inner_factor(self.Z, weights / self.raised)
 
     def apply(self, V: Floats) -> Floats:
         return self.apply_and_multiply(V)[0]
@@ -280,16 +286,28 @@ class IterativeSystem(CurvedSystem):
             r = r - alpha * Bp
             z = self._precondition(r)
             new = (r * z).sum(axis=(0, 1))
-            if (new <= options.tol**2 * first).all():
+            if (new <= self.tol**2 * first).all():
                 break
             p, rho = z + (new / np.maximum(rho, 1e-300)) * p, new
         return self._root(x), values
 
     def _precondition(self, V: Floats) -> Floats:
-        Z, own = self.Z, self._root(V).astype(self.Z.dtype)
+        outer = self._precondition_rows(V)
+        Z, own = self.Z, self._root(outer).astype(self.Z.dtype)
         solved = self._solve_inner(np.tensordot(Z, own, axes=(0, 0)).astype(np.float64))
         back = np.tensordot(Z, solved.astype(Z.dtype), axes=(1, 0)).astype(np.float64)
-        return V - self._root(back, transposed=True)
+        return outer - self._precondition_rows(self._root(back, transposed=True))
+
+    def _precondition_rows(self, V: Floats) -> Floats:
+        """Solve with ``I + L'D L``, a block for each row, on the range of ``L'``."""
+        out = V / self.raised[:, :, None]
+        if self.coupled:  # orthogonal to s, where L is singular
+            s = np.sqrt(self.weights)
+            along = s / self.raised
+            total = np.maximum((s * along).sum(axis=1), 1e-300)[:, None]
+            share = np.einsum("io,iov->iv", s, out) / total
+            out -= along[:, :, None] * share[:, None, :]
+        return np.asarray(out)
 
     def _root(self, V: Floats, *, transposed: bool = False) -> Floats:
         """Return ``L V`` or ``L'V``; of coupled outputs ``L = diag(s) - w s' / sum(w)``."""
@@ -300,6 +318,10 @@ class IterativeSystem(CurvedSystem):
         if transposed:
             return np.asarray(s * (V - (shares * V).sum(axis=1, keepdims=True)))
         return np.asarray(s * V - shares * (s * V).sum(axis=1, keepdims=True))
+
+
+def _shares(weights: Floats) -> Floats:
+    return np.asarray(weights / np.maximum(weights.sum(axis=1, keepdims=True), 1e-300))
 
 
 def sketch(K: KernelOperator, weights: Floats, options: IterativeOptions = _ITERATIVE) -> Stored:
@@ -371,7 +393,7 @@ def make_system(
     sketched : ndarray, optional
         What `sketch` returned for the same kernel.
     exact : bool
-        Whether iterations are for more than `MAX_FREE` rows only.
+        Whether iterations are for more than `MAX_FREE` rows only, and tight.
     """
     n, k = weights.shape
     Z = K.columns()
@@ -382,7 +404,7 @@ def make_system(
         if low < (k * n**3 / 2 if coupled else k * n**3 / 6):
             return LowRankSystem(K, weights, coupled, intercept, Z)
     if n > MAX_FREE or (not exact and _is_easy(K, weights, coupled)):
-        return IterativeSystem(K, weights, coupled, intercept, sketched)
+        return IterativeSystem(K, weights, coupled, intercept, sketched, tight=exact)
     return DenseSystem(K, weights, coupled, intercept)
 
 
