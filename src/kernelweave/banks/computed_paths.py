@@ -150,14 +150,20 @@ class ComputedPaths(KernelOperator):
             out[: rows.start, rows] = tile[:, : rows.start].T
 
     def product_at(self, rows: Indices, V: Floats) -> Floats:
+        return self._product(rows, V, self.dtype)
+
+    def _product(self, rows: Indices, V: Floats, dtype: Any) -> Floats:
         used, out = support(V), np.zeros((len(rows), V.shape[1]))
         if len(used):
             for part in self.bank.leaves.panels(len(rows), len(used)):
-                out[part] = self._tile(rows[part], used, np.float64) @ V[used]
+                out[part] = self._tile(rows[part], used, dtype) @ V[used]
         return out
 
     def __matmul__(self, V: Floats) -> Floats:
         return self.product_at(np.arange(self.n_samples), V)
+
+    def exact_product(self, V: Floats) -> Floats:
+        return self._product(np.arange(self.n_samples), V, np.float64)
 
     def block(self, rows: Indices, columns: Indices) -> Floats:
         out = np.empty((len(rows), len(columns)))

@@ -75,8 +75,9 @@ class NoisyLabelMKLClassifier(LabelQuality, NoisyFolds, KernelClassifier):
     cap chooses the regularisation rather than another kind of model. Where accuracy under wrong
     labels matters, try `NoiseTolerantKernelClassifier`.
 
-    With two classes and large n, kernels are replaced by Nystroem features (see `MKLClassifier`),
-    and the rows of a Dask table stay where they are. Other options fetch all rows.
+    With large n, kernels on many columns are computed on demand. With two classes, others are
+    replaced by Nystroem features (see `MKLClassifier`), and the rows of a Dask table stay where
+    they are. Other options fetch all rows.
 
     Parameters
     ----------

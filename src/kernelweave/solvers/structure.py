@@ -138,7 +138,7 @@ def alternate_structure(
         with np.errstate(over="ignore", invalid="ignore"):
             forms = bank.path_forms(last.dual_coef)
             total, nodes = forms.sums(u)
-        fitted = kernel @ last.dual_coef  # computed afresh: running sums drift
+        fitted = kernel.exact_product(last.dual_coef)  # computed afresh: running sums drift
         total_loss, intercept = loss.value(fitted, Y, cost)
         before, value = bounds.upper, 0.5 * total + total_loss + penalty.penalty(u)
         if bounds.offer_upper(value, np.exp(u), last.dual_coef, intercept, nodes):
