@@ -1,12 +1,21 @@
 """Banks and balls: what the radius criteria read."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
 
 from kernelweave import MKLClassifier, MKLRegressor, enclosing_ball
 from kernelweave._threads import threads
-from kernelweave.banks import ball_with_centre, build, make_bank, solve_ball, squared_radii
+from kernelweave.banks import (
+    Workspace,
+    ball_with_centre,
+    build,
+    make_bank,
+    solve_ball,
+    squared_radii,
+)
 from kernelweave.kernels import RBF, Laplacian, Linear, Polynomial, Precomputed
 from radius_oracles import ball_oracle
 
@@ -124,3 +133,25 @@ def test_constant_kernels_keep_their_size():
     assert bank.scales[:2].tolist() == [1.0, 1.0]
     assert bank.centred_traces[:2].tolist() == [0.0, 0.0]
     assert bank.scales[2] == pytest.approx(1 / ball_oracle(GRAMS[1])[0], rel=1e-4)
+
+
+@pytest.mark.parametrize("room", [20, N])
+@pytest.mark.parametrize("ridge", [0.0, 0.3])
+@pytest.mark.parametrize("width", [0.1, 1.0, 5.0])
+def test_parts_of_the_points_find_the_same_ball(room, ridge, width):
+    """The narrowest kernel has all points at the surface, many more than there is room for."""
+    kernel = RBF(width)
+    bank = make_bank([kernel], X, normalize=None, on_demand=True, factored=False)
+    held = replace(bank, workspace=Workspace(room, np.float64))
+    added = np.full(N, ridge)
+    exact = solve_ball(
+        make_bank([kernel], X, normalize=None).combine(np.ones(1)), tol=1e-10, ridge=added
+    )
+    start = np.zeros(N)
+    start[:3] = 1.0
+    for begin in (None, start):
+        ball = solve_ball(held.combine(np.ones(1)), tol=1e-6, ridge=added, start=begin)
+        assert ball.gap <= 1e-6 * ball.squared_radius
+        assert ball.squared_radius == pytest.approx(exact.squared_radius, rel=2e-6)
+        assert ball.centre.sum() == pytest.approx(1.0, rel=1e-12)
+        np.testing.assert_allclose(ball.fitted, kernel(X) @ ball.centre, atol=1e-12)

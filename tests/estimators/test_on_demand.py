@@ -8,11 +8,17 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 
-from kernelweave import MKLClassifier, MKLRegressor
+from kernelweave import (
+    MKLClassifier,
+    MKLRegressor,
+    NoisyLabelMKLClassifier,
+    RadiusMKLClassifier,
+    SumProductMKLClassifier,
+)
 from kernelweave.banks import build, on_demand
 from kernelweave.banks.nystroem import build as large
 from kernelweave.inner import parts, systems
-from kernelweave.kernels import RBF, Laplacian
+from kernelweave.kernels import RBF, Laplacian, Linear
 
 RNG = np.random.default_rng(3)
 N = 360
@@ -72,6 +78,65 @@ def test_same_optimum_as_stored_kernels(kind, weighted, request):
         assert_allclose(model.predict(X), predicted, atol=0.1)
     else:
         assert (model.predict(X) == predicted).mean() > 0.97
+
+
+M = 2000
+WIDE = np.random.default_rng(4).normal(size=(M, 5))
+WAVE = np.sin(2 * WIDE[:, 0]) + WIDE[:, 1] * WIDE[:, 2] + 0.3 * RNG.normal(size=M)
+NARROW = [RBF(width=0.2), RBF(width=0.1)]  # the ball touches nearly all points
+OTHERS = {
+    "radius": RadiusMKLClassifier(KERNELS),
+    "radius, all points": RadiusMKLClassifier(NARROW, normalize="trace"),
+    "radius, upper bound": RadiusMKLClassifier(KERNELS, radius="upper"),
+    "radius, three classes": RadiusMKLClassifier(KERNELS[1:], C=3.0),
+    "do": RadiusMKLClassifier(KERNELS[:2], criterion="do", norm=1),
+    "noise": NoisyLabelMKLClassifier(KERNELS, lam=1e-3),
+    "noise, scaled": NoisyLabelMKLClassifier(KERNELS, lam=0.3, noise_level=0.3),
+    "noise, three classes": NoisyLabelMKLClassifier(KERNELS[1:]),
+    "structure": SumProductMKLClassifier(
+        RBF(width=1.0, columns=[0]) * RBF(width=1.0, columns=[1]) + KERNELS[0] + Linear()
+    ),
+    "structure, three classes": SumProductMKLClassifier((KERNELS[0] + KERNELS[1]) * KERNELS[3]),
+}
+
+
+@pytest.mark.parametrize("kind", OTHERS)
+def test_other_methods_have_the_same_optimum(kind, many, monkeypatch):
+    target = np.digitize(WAVE, [-0.5, 0.6]) if "three" in kind else WAVE > 0
+    made, weights = [], np.where(WIDE[:, 3] > 1.0, 0.0, 1.0)
+    for rows in (10**6, 100):  # from which on kernels are computed
+        monkeypatch.setattr(large, "TOO_MANY_ROWS", rows)
+        monkeypatch.setattr(large, "MANY_ROWS", rows)
+        made.append(clone(OTHERS[kind]).fit(WIDE, target, sample_weight=weights))
+    stored, computed = made
+    assert stored.objective_ != computed.objective_  # found another way
+    for model, other in (made, made[::-1]):
+        assert model.converged_
+        assert model.duality_gap_ <= 1.01e-3 * model.objective_
+        assert model.objective_ - model.duality_gap_ <= other.objective_ * (1 + 1e-9)
+    assert (stored.predict(WIDE) == computed.predict(WIDE)).mean() > 0.98
+
+
+def test_the_best_case_of_noisy_labels(many, monkeypatch):
+    found = []
+    for rows in (10**6, 100):
+        monkeypatch.setattr(large, "TOO_MANY_ROWS", rows)
+        monkeypatch.setattr(large, "MANY_ROWS", rows)
+        found.append(NoisyLabelMKLClassifier(KERNELS, robust="best").fit(X, SIGNAL > 0))
+    assert found[0].objective_ == pytest.approx(found[1].objective_, rel=1e-3)
+
+
+@pytest.mark.parametrize("kind", ["radius", "noise", "structure"])
+def test_other_methods_without_folds(kind, many):
+    model = clone(OTHERS[kind]).set_params(calibration="sigmoid").fit(X, SIGNAL > 0)
+    assert ((model.predict_proba(X)[:, 1] > 0.5) == (SIGNAL > 0)).mean() > 0.9
+
+
+@pytest.mark.parametrize("kind", ["radius, all points", "noise", "structure"])
+def test_other_methods_do_not_depend_on_threads(kind, many):
+    one, two = (clone(OTHERS[kind]).set_params(n_jobs=k).fit(X, SIGNAL > 0) for k in (1, 2))
+    assert_array_equal(one.weights_, two.weights_)
+    assert_array_equal(one.dual_coef_, two.dual_coef_)
 
 
 @pytest.mark.parametrize("held", [True, False])

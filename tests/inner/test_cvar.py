@@ -149,3 +149,22 @@ def test_signed_kernel():
     assert_allclose(signed.diag(), wanted.diagonal(), atol=1e-12)
     some = np.array([1, 7, 20])
     assert_allclose(signed.block(some, some), wanted[np.ix_(some, some)], atol=1e-12)
+
+
+@pytest.mark.parametrize("known", [0, 4])
+def test_parts_of_the_signed_kernel(known):
+    rng = np.random.default_rng(0)
+    rows, signs = rng.normal(size=(9, 2)), np.where(rng.random(9) < 0.5, -1.0, 1.0)
+    bank = make_bank([RBF(width=1.0)], rows, normalize=None, on_demand=True, factored=False)
+    K = SignedKernel(bank.combine(np.ones(1)), signs)
+    exact = np.zeros((10, 10))
+    exact[:9, :9] = np.outer(signs, signs) * RBF(width=1.0)(rows)
+    index = np.array([3, 9, 0, 5, 8, 1])  # with the slack
+    for some in (index, index[[0, 2, 3, 4, 5]], index[[0, 2, 3, 4, 5, 1]]):
+        block = exact[np.ix_(some, some)]
+        out = np.full_like(block, np.nan)
+        out[:known, :known] = block[:known, :known]
+        K.fill_square(some, known, out)
+        assert_allclose(out, block, atol=1e-12)
+        V = rng.normal(size=(10, 1))
+        assert_allclose(K.product_at(some, V), exact[some] @ V, atol=1e-12)

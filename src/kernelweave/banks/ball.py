@@ -23,6 +23,8 @@ from kernelweave._types import Floats, Indices, Stored
 from kernelweave.errors import InputError
 from kernelweave.kernels.base import is_number
 
+from .protocol import KernelOperator
+
 _PAUSED, _NEEDS_ROWS = 1, 2  # status of a run; 0: converged
 
 
@@ -34,6 +36,11 @@ class BallOptions:
     batch: int = 32  # rows fetched together
     most_used: int = 1500  # points in use above which their linear system costs more than it saves
     drops: int = 20  # points dropped in a row
+    farthest: int = 1000  # points without weight in a part, those farthest from the centre
+    rough: float = 0.02  # gap of a part after it was solved, relative to that before
+    max_parts: int = 200
+    progress: float = 0.9  # gap relative to an earlier one that counts as progress
+    max_fruitless: int = 20  # parts in a row without progress: the rest is rounding
 
 
 OPTIONS = BallOptions()
@@ -224,6 +231,8 @@ def solve_ball(
         fitted = (K @ beta[:, None])[:, 0]
     else:
         beta, fitted = _first(K, diagonal)
+    if isinstance(K, KernelOperator) and K.workspace is not None:
+        return _solve_by_parts(K, beta, fitted, diagonal, ridge, tol)
     kind = _core.BallDouble if K.dtype == np.float64 else _core.BallFloat
     solver = kind(diagonal, ridge)
     solver.start(beta, np.ascontiguousarray(fitted))
@@ -253,6 +262,66 @@ def solve_ball(
             if jumping:
                 solver.start(centre, fitted)
     return ball_with_centre(solver.beta, solver.fitted, diagonal, ridge)
+
+
+def _solve_by_parts(
+    K: KernelOperator, beta: Floats, fitted: Floats, diagonal: Floats, ridge: Floats, tol: float
+) -> Ball:
+    """Return the smallest ball around points of which only a part is moved at a time.
+
+    With the weights of the other points held, those of a part sum to some m. In their shares of m
+    the problem is that of a ball in the kernel ``m K``, whose reach is that of all points.
+    """
+    options, beta, fitted = OPTIONS, beta.copy(), fitted.copy()
+    assert K.workspace is not None
+    kind = _core.BallDouble if K.dtype == np.float64 else _core.BallFloat
+    fruitless, best = 0, np.inf
+    with K.workspace.borrow() as memory:
+        for _ in range(options.max_parts):
+            ball = ball_with_centre(beta, fitted, diagonal, ridge)
+            value = ball.squared_radius - ball.gap
+            fruitless = 0 if ball.gap < options.progress * best else fruitless + 1
+            best = min(best, ball.gap) if fruitless else ball.gap
+            if ball.gap <= tol * value or fruitless >= options.max_fruitless:
+                break
+            reach = diagonal + ridge - 2.0 * (fitted + ridge * beta)
+            rows = _part(beta, reach, int(np.sqrt(len(memory))))
+            mass, n = float(beta[rows].sum()), len(rows)
+            block = memory[: n * n].reshape(n, n)
+            K.scaled(mass).fill_square(rows, 0, block)
+            solver = kind(mass * diagonal[rows], mass * ridge[rows])
+            own = mass * (diagonal + ridge)[rows]
+            solver.start(beta[rows] / mass, 0.5 * (own - reach[rows]) - (ridge * beta)[rows])
+            solver.lend(np.arange(n), block)
+            # The value of the part differs from that of all points: its gap is what matters.
+            shares = beta[rows] / mass
+            part_gap = float(reach[rows].max() - shares @ reach[rows])
+            part_value = max(float(shares @ (own + reach[rows])) / 2.0, 1e-300)
+            aim = max(options.rough * part_gap, 0.3 * tol * value) / part_value
+            at_a_time = int(max(1000, options.entries_at_a_time / n))
+            for _ in range(20 * n // at_a_time + 1):
+                if solver.run(aim, at_a_time) != _PAUSED:
+                    break
+            change = np.zeros((len(beta), 1))
+            change[rows, 0] = mass * solver.beta - beta[rows]
+            beta[rows] = mass * solver.beta
+            fitted += K.product_at(np.arange(len(beta)), change)[:, 0]
+    return ball_with_centre(beta, fitted, diagonal, ridge)
+
+
+def _part(beta: Floats, reach: Floats, room: int) -> Indices:
+    """Return points that weight is moved between: those with some, and the farthest.
+
+    Where they are too many, those that could give or take most.
+    """
+    used = np.flatnonzero(beta)
+    n_far = min(OPTIONS.farthest, len(beta), room // 2)
+    far = np.argpartition(-reach, n_far - 1)[:n_far]
+    rest = np.setdiff1d(used, far, assume_unique=True)
+    if len(rest) > room - n_far:
+        promise = beta[rest] * (reach[rest] - reach.max())
+        rest = rest[np.argsort(promise, kind="stable")[: room - n_far]]
+    return np.union1d(far, rest)
 
 
 def ball_with_centre(centre: Floats, fitted: Floats, diagonal: Floats, ridge: Floats) -> Ball:

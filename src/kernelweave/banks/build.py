@@ -52,6 +52,7 @@ def make_bank(
     n_solved: int = 0,
     beside: dict[str, float] | None = None,
     on_demand: bool = False,
+    factored: bool = True,
 ) -> KernelBank:
     """Hold kernels over the rows of ``X``.
 
@@ -84,6 +85,8 @@ def make_bank(
     on_demand : bool
         Whether kernels of high rank are computed from the rows whenever they are needed, so that no
         matrix over all rows is formed. Means that they are normalised by come from a sample.
+    factored : bool
+        Whether kernels of low rank are held as factors.
 
     Returns
     -------
@@ -109,7 +112,9 @@ def make_bank(
     )
     # Tight factors cost little (ranks grow with the logarithm) and keep the certificate of the
     # exact kernels free of evaluations; 1e-14 is where rounding takes over.
-    factors = _try_factors(kernels, views, diagonals, max(1e-5 * tol, 1e-14))
+    factors: dict[int, _Factor] = {}
+    if factored:
+        factors = _try_factors(kernels, views, diagonals, max(1e-5 * tol, 1e-14))
     ladders, stored = _group_rest(kernels, views, factors, gates=not on_demand)
     at_once = _core.get_threads() if normalize == "radius" else 1
     work = _Work(max(n_combined, at_once), n_solved, bool(stored), beside or {})

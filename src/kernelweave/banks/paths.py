@@ -18,11 +18,11 @@ import numpy as np
 import scipy.sparse as sp
 
 from kernelweave._threads import run_blocks
-from kernelweave._types import Floats, Indices
+from kernelweave._types import Floats, Indices, Stored
 from kernelweave.kernels.network import Network, Path
 
 from .kernel_sum import GramKernel
-from .protocol import KernelCollection
+from .protocol import KernelCollection, KernelOperator
 from .triangles import Triangles
 
 _SMALL = 1_000_000  # exponents up to which a dense array is the faster one
@@ -73,14 +73,14 @@ class PathTable:
         """Entries to work on at a time."""
         return int(max(256, _PIECE_BYTES / (8 * (2 * len(self.parents) + self.n_leaves))))
 
-    def _common(self, leaves: Floats) -> Floats:
+    def _common(self, leaves: Stored) -> Floats:
         out = np.empty((len(self.parents), leaves.shape[1]))
         out[0] = 1.0
         for k in range(1, len(out)):
             np.multiply(out[self.parents[k]], leaves[self.factors[k]], out=out[k])
         return out
 
-    def quadratic_forms(self, leaves: Floats, weights: Floats) -> Floats:
+    def quadratic_forms(self, leaves: Stored, weights: Floats) -> Floats:
         """Return ``sum_t weights_t prod leaves_t`` of every path; ``t`` runs over the entries."""
 
         def part(piece: slice) -> Floats:
@@ -95,7 +95,7 @@ class PathTable:
             total += sums
         return np.asarray(total[self.products, self.lasts])
 
-    def combine(self, leaves: Floats, weights: Floats) -> Floats:
+    def combine(self, leaves: Stored, weights: Floats) -> Floats:
         """Return ``sum_m weights_m prod leaves_m`` for every entry; ``m`` runs over the paths."""
         spread = sp.coo_array(
             (weights, (self.products, self.lasts)), shape=(len(self.parents), self.n_leaves)
@@ -165,6 +165,10 @@ class NetworkBank(ABC):
     def gram(self, u: Floats) -> Floats:
         """Return the Gram matrix for weights ``exp(u)``."""
         return self.leaves.square(self._entries(self.leaves.entries, u))
+
+    def kernel(self, u: Floats) -> KernelOperator:
+        """Return the kernel for weights ``exp(u)``."""
+        return GramKernel(self.gram(u))
 
     def diagonal(self, u: Floats) -> Floats:
         """Return the diagonal of the Gram matrix for weights ``exp(u)``."""

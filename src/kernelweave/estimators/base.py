@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -28,7 +28,6 @@ from kernelweave.kernels import Kernel, expand_kernels
 from kernelweave.kernels.given import with_targets
 from kernelweave.kernels.vector import centre_linear
 from kernelweave.losses import Loss
-from kernelweave.losses.base import InnerSolver
 from kernelweave.solvers import Callback, Limits, Problem, Result, WarmStart, learn_weights
 from kernelweave.weights import LpBall, Simplex, Uniform, WeightSet
 
@@ -57,7 +56,6 @@ class BaseMKL(GivenKernels, OutOfFold, FitMixin, NotebookSummary, BaseEstimator)
     n_landmarks: int | None = None
 
     _takes_features: ClassVar[bool] = False  # whether Nystroem features may replace large kernels
-    _takes_on_demand: ClassVar[bool] = False  # whether its solver works on parts of the rows
     _adds_passes: ClassVar[bool] = False  # whether further landmarks are added to these features
     _support_views: Views
     _function: LandmarkFunction | None = None  # of a Nystroem fit, in place of support rows
@@ -141,11 +139,11 @@ class BaseMKL(GivenKernels, OutOfFold, FitMixin, NotebookSummary, BaseEstimator)
             "sample_weight": rows.weight,
         }
         bank = None
+        reach = self._on_demand() if self.n_landmarks is None else None
+        if reach is not None:
+            table = kernels, rows.X, self.normalize, self.memory_limit
+            options["on_demand"] = may_compute(*table, whole=reach == "whole", features=features)
         if features:
-            if self._takes_on_demand and self.n_landmarks is None:
-                table = kernels, rows.X, self.normalize, self.memory_limit
-                whole = self._make_loss().inner_solver is not InnerSolver.SMO
-                options["on_demand"] = may_compute(*table, whole=whole)
             given: dict[str, Any] = {"passes": self._adds_passes, "n_landmarks": self.n_landmarks}
             bank = make_feature_bank(kernels, rows.X, **given, **options)
         if bank is None:
@@ -153,6 +151,10 @@ class BaseMKL(GivenKernels, OutOfFold, FitMixin, NotebookSummary, BaseEstimator)
             options["n_solved"] = self._n_solved(len(rows.Y))
             return make_bank(kernels, gather(rows.X), **options)
         return bank
+
+    def _on_demand(self) -> Literal["parts", "whole"] | None:
+        """Return what of a kernel on demand its solver reads in a step; None: it takes none."""
+        return None
 
     def _n_combined(self) -> int:
         """Return the number of kernel sums in memory: current, trial and best bound."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
 from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
@@ -113,12 +113,14 @@ class MKLClassifier(NativeProbabilities, LabelClassifier):
         {}, optional={**LabelClassifier._declaration.optional, "_several": "flag"}, method="mkl"
     )
     _takes_features = True
-    _takes_on_demand = True
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **LabelClassifier._parameter_constraints,
         "loss": [StrOptions({"hinge", "squared_hinge", "logistic"})],
         "n_landmarks": [Interval(Integral, 1, None, closed="left"), None],
     }
+
+    def _on_demand(self) -> Literal["parts", "whole"]:
+        return "whole" if self.loss == "logistic" else "parts"
 
     def _targets(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Targets]:
         X, targets = super()._targets(X, y, sample_weight)
@@ -219,10 +221,12 @@ class MKLRegressor(QuantileRegressor):
 
     _declaration = QuantileRegressor._declaration.extended({}, method="mkl")
     _takes_features = True
-    _takes_on_demand = True
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **QuantileRegressor._parameter_constraints,
         "loss": [StrOptions({"epsilon_insensitive", "square", "huber", "quantile"})],
         "quantile": [Real, "array-like"],
         "n_landmarks": [Interval(Integral, 1, None, closed="left"), None],
     }
+
+    def _on_demand(self) -> Literal["parts", "whole"]:
+        return "whole" if self.loss == "square" else "parts"

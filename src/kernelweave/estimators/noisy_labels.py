@@ -7,7 +7,7 @@ from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
 from itertools import product
 from numbers import Real
-from typing import Any, ClassVar, Self, cast
+from typing import Any, ClassVar, Literal, Self, cast
 
 import numpy as np
 
@@ -75,8 +75,9 @@ class NoisyLabelMKLClassifier(LabelQuality, NoisyFolds, KernelClassifier):
     cap chooses the regularisation rather than another kind of model. Where accuracy under wrong
     labels matters, try `NoiseTolerantKernelClassifier`.
 
-    With two classes and large n, kernels are replaced by Nystroem features (see `MKLClassifier`),
-    and the rows of a Dask table stay where they are. Other options fetch all rows.
+    With large n, kernels on many columns are computed on demand. With two classes, others are
+    replaced by Nystroem features (see `MKLClassifier`), and the rows of a Dask table stay where
+    they are. Other options fetch all rows.
 
     Parameters
     ----------
@@ -277,14 +278,21 @@ class NoisyLabelMKLClassifier(LabelQuality, NoisyFolds, KernelClassifier):
 
     def _assess_labels(self, bank: Bank, rows: MergedRows) -> LabelReport:
         plain, codes = without_last(bank) if self.fit_intercept else bank, class_codes(rows.Y)
-        if bank.n_features is None:
+        if bank.n_features is None and bank.workspace is None:
             return assess_labels(cast(KernelBank, plain), codes, len(self.classes_))
         return assess_rows(plain.kernels, rows.X, codes, len(self.classes_))
 
+    def _has_inner_solver(self) -> bool:
+        """Return whether the problem is solved by steps with SVMs, not by a first-order method."""
+        exact = self.uncertainty == "exact" and self.slack > 0
+        return self.robust == "best" or (self.solver == "fast" and not exact)
+
+    def _on_demand(self) -> Literal["parts"] | None:
+        return "parts" if self._has_inner_solver() else None
+
     def _may_use_features(self, Y: Floats, weight: Floats | None) -> bool:
         """Return whether Nystroem features are allowed, and Dask tables stay in their parts."""
-        exact = self.uncertainty == "exact" and self.slack > 0
-        fast = self.solver == "fast" and self.robust == "worst" and not exact
+        fast = self.robust == "worst" and self._has_inner_solver()
         return fast and Y.shape[1] == 1 and (weight is None or bool((weight > 0).all()))
 
     def _bank(self, rows: MergedRows, C: float) -> Bank:

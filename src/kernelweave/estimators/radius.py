@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass, replace
 from numbers import Real
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
@@ -128,6 +128,9 @@ class RadiusMKLClassifier(KernelClassifier):
         "solver": [StrOptions({"lbfgs", "projection"})],
         "radius": [StrOptions({"exact", "upper", "trace"})],
     }
+
+    def _on_demand(self) -> Literal["whole"]:
+        return "whole"  # the ball
 
     def _solve(
         self, bank: Bank, Y: Floats, cost: Floats, start: WarmStart | None, report: Callback | None

@@ -14,7 +14,8 @@ from sklearn.utils.validation import check_is_fitted
 from kernelweave._types import Floats, Indices
 from kernelweave._validation import Interval, StrOptions
 from kernelweave.banks import Views, check_memory, cross_block, make_bank
-from kernelweave.banks.kernel_sum import GramKernel
+from kernelweave.banks.computed_paths import ComputedLeaves, ComputedPathBank
+from kernelweave.banks.nystroem.build import may_compute
 from kernelweave.banks.paths import FactoredBank, NetworkBank, PathBank, arrange
 from kernelweave.banks.triangles import Triangles
 from kernelweave.errors import InputError, warn
@@ -211,7 +212,7 @@ class SumProductMKLClassifier(KernelClassifier):
         return shared.system.n_nodes
 
     def _hold(self, shared: _Structure, result: Result, rows: MergedRows) -> HeldProblem:
-        kernel, cost = GramKernel(shared.system.gram(np.log(result.weights))), self.C * rows.cost
+        kernel, cost = shared.system.kernel(np.log(result.weights)), self.C * rows.cost
         loss = Hinge(self.fit_intercept)
         return HeldProblem(kernel, loss, rows.Y, cost, result.dual_coef, self.tol)
 
@@ -222,8 +223,8 @@ class SumProductMKLClassifier(KernelClassifier):
     def _row_values(
         self, shared: _Structure, result: Result, rows: MergedRows, test: Indices
     ) -> Floats:
-        gram = shared.system.gram(np.log(result.weights))
-        return np.asarray(gram[test] @ result.dual_coef + result.intercept)
+        kernel = shared.system.kernel(np.log(result.weights))
+        return np.asarray(kernel.product_at(test, result.dual_coef) + result.intercept)
 
     def _starts(self, n_nodes: int) -> list[Floats]:
         random, more = check_random_state(self.random_state), range(self.n_starts - 1)
@@ -236,16 +237,19 @@ class SumProductMKLClassifier(KernelClassifier):
             lambda kernel: with_missing(kernel, self.missing).bound(rows.X, rows.weight)
         )
         kernels: list[Kernel] = [network.nodes[i].kernel for i in network.leaves]  # type: ignore[misc]
-        n = len(rows.Y)
-        self._check_budget(len(kernels), n)
+        on_demand = self._computes_leaves(network, kernels, rows)
+        if not on_demand:
+            self._check_budget(len(kernels), len(rows.Y))
         bank = make_bank(
             kernels,
             rows.X,
             normalize=self.normalize,
             centred=self.fit_intercept,
-            tol=min(self.tol, 1e-6),
+            tol=self.tol if on_demand else min(self.tol, 1e-6),
             memory_limit=self.memory_limit,
             sample_weight=rows.weight,
+            on_demand=on_demand,
+            factored=not on_demand,
         )
         place = {id(kernel): j for j, kernel in enumerate(kernels)}
         empty = np.flatnonzero(bank.traces() <= 0)
@@ -257,19 +261,33 @@ class SumProductMKLClassifier(KernelClassifier):
         kept = [place[id(network.nodes[i].kernel)] for i in network.leaves]
         for j in kept:
             _refuse_indefinite(kernels[j], bank.views[j])
+        values = {j: kernels[j].constant_value for j in kept}
+        # The factor of a product is not normalised.
+        constants = {j: value for j, value in values.items() if value is not None}
+        found = [kernels[j] if j in constants else bank.kernels[j] for j in kept]
+        fixed = [j in constants for j in kept]
+        views, scales = bank.views.subset(kept), np.where(fixed, 1.0, bank.scales[kept])
+        if on_demand:
+            paths = network.paths(self.max_paths)
+            computed = ComputedLeaves.of(bank, kept, constants)
+            system = ComputedPathBank(computed, network, paths)
+            return _Structure(network, found, scales, views, system, paths)
         leaves = Triangles.of(bank, kept)
-        found: list[Kernel] = [bank.kernels[j] for j in kept]
-        views, scales = bank.views.subset(kept), bank.scales[kept]
-        for row, j in enumerate(kept):
-            value = kernels[j].constant_value
-            if value is not None:  # the factor of a product is not normalised
-                found[row], scales[row], leaves.entries[row] = kernels[j], 1.0, value
+        leaves.entries[fixed] = np.array(list(constants.values()))[:, None]
         if network.count_paths() > self.max_paths and network.uniform_exponents() is not None:
             factored = FactoredBank(leaves, network)
             return _Structure(network, found, scales, views, factored, [])
         paths = network.paths(self.max_paths)
-        system = PathBank(leaves, network, paths)
-        return _Structure(network, found, scales, views, system, paths)
+        return _Structure(network, found, scales, views, PathBank(leaves, network, paths), paths)
+
+    def _computes_leaves(self, network: Network, kernels: list[Kernel], rows: MergedRows) -> bool:
+        """Return whether n is so large that kernels are computed from the rows when needed."""
+        if network.count_paths() > self.max_paths or any(
+            kernel.unwrapped.may_be_indefinite for kernel in kernels
+        ):
+            return False
+        given = kernels, rows.X, self.normalize, self.memory_limit
+        return may_compute(*given, whole=True, features=False)
 
     @property
     def _structure(self) -> dict[str, Any]:

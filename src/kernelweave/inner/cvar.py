@@ -10,10 +10,11 @@ from __future__ import annotations
 import numpy as np
 
 from kernelweave._types import Floats, Indices, Stored
-from kernelweave.banks import KernelOperator
+from kernelweave.banks import KernelOperator, Workspace
 from kernelweave.losses.cvar_hinge import CVaRHinge, append_row
 from kernelweave.losses.hinge import Hinge
 
+from .parts import solve_by_parts
 from .smo import solve_smo
 from .solution import Solution, unsolved
 
@@ -32,7 +33,8 @@ def solve_cvar(
     """Solve one output after the other, so that one signed copy of the kernel is held."""
     assert loss.free == 0.0, "pair updates know one cap on all coefficients only"
     n_outputs = Y.shape[1]
-    if start is None:
+    solve = solve_smo if K.workspace is None else solve_by_parts
+    if start is None and K.workspace is None:
         K.dense()
     parts = []
     for o in range(n_outputs):
@@ -43,7 +45,7 @@ def solve_cvar(
             slack_coef = append_row(alpha, -float(alpha.sum()))
             begin = unsolved(slack_coef, append_row(Y[:, o] * start.fitted[:, o], 0.0))
         parts.append(
-            solve_smo(
+            solve(
                 Hinge(fit_intercept=True),
                 SignedKernel(K, Y[:, o]),  # type: ignore[arg-type]
                 target,
@@ -81,6 +83,30 @@ class SignedKernel:
         self.n_samples, self.dtype = len(signs) + 1, kernel.dtype
         self._blocks: list[tuple[Indices, Stored]] = []
         self._copied = 0
+
+    @property
+    def workspace(self) -> Workspace | None:
+        """Memory for parts of the matrix, where the kernel is computed on demand."""
+        return self.kernel.workspace
+
+    def fill_square(self, index: Indices, known: int, out: Stored) -> None:
+        """Write the block of some rows and the same columns, but not of the ``known`` first."""
+        slack = index == len(self.signs)
+        self.kernel.fill_square(np.where(slack, 0, index), known, out)
+        signs = np.append(self.signs, 0.0)[index].astype(out.dtype)
+        for rows, columns in (
+            (slice(known, None), slice(None)),
+            (slice(known), slice(known, None)),
+        ):
+            out[rows, columns] *= signs[rows, None]
+            out[rows, columns] *= signs[columns]
+
+    def product_at(self, rows: Indices, V: Floats) -> Floats:
+        """Return some rows of the product."""
+        inside = np.flatnonzero(rows < len(self.signs))
+        signs, out = self.signs[:, None], np.zeros((len(rows), V.shape[1]))
+        out[inside] = signs[rows[inside]] * self.kernel.product_at(rows[inside], signs * V[:-1])
+        return out
 
     @property
     def blocks(self) -> list[tuple[Indices, Stored]]:

@@ -22,7 +22,7 @@ import numpy as np
 
 from kernelweave._linalg import all_finite
 from kernelweave._types import Floats
-from kernelweave.banks.kernel_sum import GramKernel
+from kernelweave.banks import KernelOperator
 from kernelweave.banks.paths import NetworkBank, PathForms
 from kernelweave.errors import InputError
 from kernelweave.inner import Solution, solve_inner, unsolved
@@ -115,19 +115,19 @@ def alternate_structure(
     u = np.zeros(bank.n_nodes) if start is None else start
     alternation, patience = Alternation(), Patience(0.9, OPTIONS.patience)
     last: Solution | None = None
-    best: tuple[GramKernel, Floats] | None = None  # kernel and fitted values of the upper bound
+    best: tuple[KernelOperator, Floats] | None = None  # kernel and fitted values of the upper bound
     tighter, still = 1.0, 0
     while bounds.solves < limits.max_iter:
         with np.errstate(all="ignore"):
-            gram = bank.gram(u)
-        if not all_finite(gram):  # products of large kernels and weights
+            kernel = bank.kernel(u)
+            diagonal = kernel.diag()
+        if not all_finite(diagonal):  # products of large kernels and weights
             if not bounds.solves:
                 raise InputError(
                     "structure: products of its kernels overflow; rescale the columns first, for "
                     "example with scikit-learn's StandardScaler."
                 )
             break
-        kernel = GramKernel(gram)
         begin = None if last is None else unsolved(last.dual_coef, kernel @ last.dual_coef)
         gap = bounds.gap if certified else tol
         inner = max(min(OPTIONS.first_gap, OPTIONS.inner_gap * gap), OPTIONS.inner_gap * tol)
@@ -138,7 +138,7 @@ def alternate_structure(
         with np.errstate(over="ignore", invalid="ignore"):
             forms = bank.path_forms(last.dual_coef)
             total, nodes = forms.sums(u)
-        fitted = kernel @ last.dual_coef  # computed afresh: running sums drift
+        fitted = kernel.exact_product(last.dual_coef)  # computed afresh: running sums drift
         total_loss, intercept = loss.value(fitted, Y, cost)
         before, value = bounds.upper, 0.5 * total + total_loss + penalty.penalty(u)
         if bounds.offer_upper(value, np.exp(u), last.dual_coef, intercept, nodes):
@@ -202,7 +202,7 @@ def _offer_zero(problem: StructureProblem, bounds: Bounds, error: float) -> floa
 
 
 def _upper_rounding(
-    problem: StructureProblem, bounds: Bounds, best: tuple[GramKernel, Floats] | None
+    problem: StructureProblem, bounds: Bounds, best: tuple[KernelOperator, Floats] | None
 ) -> float:
     """Bound the rounding error of the best objective, that of a kernel and its fitted values."""
     if best is None:  # no objective was a number
@@ -216,7 +216,7 @@ def _upper_rounding(
 
 
 def _lower_rounding(
-    problem: StructureProblem, bounds: Bounds, best: tuple[GramKernel, Floats] | None
+    problem: StructureProblem, bounds: Bounds, best: tuple[KernelOperator, Floats] | None
 ) -> float:
     """Bound the rounding error of the best lower bound."""
     V, Y, penalty = bounds.proof, problem.Y, problem.penalty

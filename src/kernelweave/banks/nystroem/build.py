@@ -132,20 +132,25 @@ def may_compute(
     memory_limit: float | str | None,
     *,
     whole: bool = False,
+    features: bool = True,
 ) -> bool:
     """Whether n is so large that kernels of high rank are better computed on demand.
 
-    With ``whole``, an inner solver multiplies by the whole matrix in every step.
+    With ``whole``, a solver multiplies by the whole matrix in every step. Without ``features``,
+    kernels of low rank are held as factors by a bank that is not on demand.
     """
     n = _num_samples(X)
     if parse_bytes(memory_limit) < _ON_DEMAND_BYTES:
         return False
     first, last = min(FIRST_ON_DEMAND, TOO_MANY_ROWS), WHOLE_ROWS if whole else ON_DEMAND_ROWS
-    if not first <= n <= last or is_parted(X) or _all_grams(kernels, X, normalize):
+    if not first <= n <= last or is_parted(X) or any(k.is_precomputed for k in kernels):
         return False
-    slow = [kernel for kernel in prepare_kernels(kernels, normalize) if kernel.decay is None]
+    kernels = prepare_kernels(kernels, normalize)
+    slow = [kernel for kernel in kernels if kernel.decay is None]
     if n >= TOO_MANY_ROWS:
         return len(slow) * float(n) ** 2 <= _ON_DEMAND_ENTRIES
+    if not features and not _some_high_rank(kernels, rows_of(kernels, X), tol=1e-3):
+        return False
     return not slow or not _some_high_rank(slow, rows_of(slow, X), tol=1e-3)
 
 

@@ -107,7 +107,8 @@ class Criterion(ABC):
 
         ``start`` is a neighbouring choice; the kernel must not be constant.
         """
-        kernel.dense()  # ball and SVM visit most rows
+        if kernel.workspace is None:
+            kernel.dense()  # ball and SVM visit most rows
         centre = None if start is None else start.ball.centre
         ball = self.ball(kernel, cost, tol=tol, start=centre)
         inner = self.inner_cost(kernel, ball, cost)
