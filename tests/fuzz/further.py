@@ -11,7 +11,7 @@ import pytest
 import kernelweave as kw
 from kernelweave.banks import build, on_demand, row_source
 from kernelweave.banks.nystroem import build as large
-from kernelweave.inner import parts
+from kernelweave.inner import parts, systems
 
 from .instances import (
     WORDS,
@@ -20,6 +20,9 @@ from .instances import (
     _flat_options,
     _in_units,
     _loss_options,
+    _noisy,
+    _radius,
+    _sum_product,
     chance,
     draw_class_weight,
     draw_kernels,
@@ -41,6 +44,7 @@ def computed():
         patch.setattr(large, "TOO_MANY_ROWS", 4)
         patch.setattr(build, "_SMALL", 4)
         patch.setattr(large, "_some_high_rank", lambda *arguments: True)
+        patch.setattr(systems, "MAX_FREE", 4)
         patch.setattr(parts, "_OPTIONS", replace(parts._OPTIONS, least=8, most=20))
         patch.setattr(on_demand, "OPTIONS", few)
         yield
@@ -57,36 +61,23 @@ def landmarks():
         yield
 
 
-class OnDemandClassifier(kw.MKLClassifier):
-    """`MKLClassifier` with kernels on demand."""
+def forced(kind, bank, name):
+    """Return a class that fits as ``kind`` does with large n."""
 
     def fit(self, X, y, sample_weight=None):
-        with computed():
-            return super().fit(X, y, sample_weight)
+        with bank():
+            return kind.fit(self, X, y, sample_weight)
+
+    return type(name, (kind,), {"fit": fit, "__doc__": f"`{kind.__name__}` as with large n."})
 
 
-class OnDemandRegressor(kw.MKLRegressor):
-    """`MKLRegressor` with kernels on demand."""
-
-    def fit(self, X, y, sample_weight=None):
-        with computed():
-            return super().fit(X, y, sample_weight)
-
-
-class NystroemClassifier(kw.MKLClassifier):
-    """`MKLClassifier` with Nystroem features."""
-
-    def fit(self, X, y, sample_weight=None):
-        with landmarks():
-            return super().fit(X, y, sample_weight)
-
-
-class NystroemRegressor(kw.MKLRegressor):
-    """`MKLRegressor` with Nystroem features."""
-
-    def fit(self, X, y, sample_weight=None):
-        with landmarks():
-            return super().fit(X, y, sample_weight)
+OnDemandClassifier = forced(kw.MKLClassifier, computed, "OnDemandClassifier")
+OnDemandRegressor = forced(kw.MKLRegressor, computed, "OnDemandRegressor")
+OnDemandRadius = forced(kw.RadiusMKLClassifier, computed, "OnDemandRadius")
+OnDemandNoisy = forced(kw.NoisyLabelMKLClassifier, computed, "OnDemandNoisy")
+OnDemandStructure = forced(kw.SumProductMKLClassifier, computed, "OnDemandStructure")
+NystroemClassifier = forced(kw.MKLClassifier, landmarks, "NystroemClassifier")
+NystroemRegressor = forced(kw.MKLRegressor, landmarks, "NystroemRegressor")
 
 
 def _flat_classifier(rng, traits, kind, losses):
@@ -107,6 +98,12 @@ def _flat_regressor(rng, traits, kind, losses):
         options["quantile"] = [0.1, 0.5, 0.9] if chance(rng, 0.5) else float(rng.random())
     fit = {"X": rows.X, "y": y, "sample_weight": draw_weight(rng, traits, len(y))}
     return Instance(0, kind(**options), fit, rows.new)
+
+
+def _as_large(rng, traits, draw, kind):
+    instance = draw(rng, traits)
+    instance.model = kind(**instance.model.get_params(deep=False))
+    return instance
 
 
 def _searched(rng, traits, draw, kind, losses):
@@ -171,30 +168,29 @@ def _combined_regressor(rng, traits):
     return Instance(0, model, fit, rows.new)
 
 
-LABELS = ["hinge", "squared_hinge"]
-NUMBERS = ["epsilon_insensitive", "huber", "quantile"]
+LABELS = ["hinge", "squared_hinge", "logistic"]
+NUMBERS = ["epsilon_insensitive", "huber", "quantile", "square"]
 FURTHER = {  # how often each is drawn, and how
     "OnDemandClassifier": (4, partial(_flat_classifier, kind=OnDemandClassifier, losses=LABELS)),
     "OnDemandRegressor": (4, partial(_flat_regressor, kind=OnDemandRegressor, losses=NUMBERS)),
+    "OnDemandRadius": (2, partial(_as_large, draw=_radius, kind=OnDemandRadius)),
+    "OnDemandNoisy": (2, partial(_as_large, draw=_noisy, kind=OnDemandNoisy)),
+    "OnDemandStructure": (2, partial(_as_large, draw=_sum_product, kind=OnDemandStructure)),
     "NystroemClassifier": (
         3,
-        partial(_flat_classifier, kind=NystroemClassifier, losses=[*LABELS, "logistic"]),
+        partial(_flat_classifier, kind=NystroemClassifier, losses=LABELS),
     ),
     "NystroemRegressor": (
         3,
-        partial(_flat_regressor, kind=NystroemRegressor, losses=[*NUMBERS, "square"]),
+        partial(_flat_regressor, kind=NystroemRegressor, losses=NUMBERS),
     ),
     "MKLClassifierCV": (
         3,
-        partial(
-            _searched, draw=_flat_classifier, kind=kw.MKLClassifierCV, losses=[*LABELS, "logistic"]
-        ),
+        partial(_searched, draw=_flat_classifier, kind=kw.MKLClassifierCV, losses=LABELS),
     ),
     "MKLRegressorCV": (
         3,
-        partial(
-            _searched, draw=_flat_regressor, kind=kw.MKLRegressorCV, losses=[*NUMBERS, "square"]
-        ),
+        partial(_searched, draw=_flat_regressor, kind=kw.MKLRegressorCV, losses=NUMBERS),
     ),
     "AnnotatorKernelClassifier": (4, _annotators),
     "CombinedClassifier": (2, _combined_classifier),

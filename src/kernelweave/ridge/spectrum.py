@@ -68,7 +68,7 @@ def kernel_spectrum(kernel: KernelSum, name: str = "The kernel") -> Spectrum:
     K -= means[:, None] - means.mean()
     values, vectors = eigh(K)
     # Centring leaves the rounding of the entries it cancels, relative to their own size.
-    rounding = 4.0 * np.finfo(np.float64).eps * float(kernel.diag().sum())
+    rounding = 4.0 * float(np.finfo(kernel.dtype).eps) * float(kernel.diag().sum())
     if values[0] < -max(_NEGATIVE * float(values.sum()), rounding, 1e-300):
         raise InputError(
             f"{name}: the Gram matrix is not positive semi-definite (an eigenvalue is "

@@ -222,7 +222,7 @@ def minimise_model(cuts: Floats, slopes: Floats, M: Floats, centre: Floats) -> F
     A primal-dual interior point method, then one exact solve on the support it finds: without that
     the outer method stalls at the accuracy of the interior point. Small entries are exactly zero.
     """
-    size = max(float(np.abs(slopes).max(initial=0.0)), 1e-300)
+    size = max(float(np.abs(slopes).max(initial=0.0)), 1e-100 * float(np.abs(M).max()), 1e-300)
     cuts, slopes = (cuts - cuts.max()) / size, np.ascontiguousarray(slopes / size)
     M = np.ascontiguousarray(M / size)
     x, reduced, slack, multipliers = _core.solve_bundle_model(cuts, slopes, M, centre)
