@@ -17,6 +17,7 @@ from kernelweave import (
 )
 from kernelweave.banks import build, on_demand
 from kernelweave.banks.nystroem import build as large
+from kernelweave.errors import InputError
 from kernelweave.inner import parts, systems
 from kernelweave.kernels import RBF, Laplacian, Linear
 
@@ -244,3 +245,10 @@ def test_coefficients_that_follow_a_step_prove_the_optimum(many, monkeypatch):
         assert one.duality_gap_ <= 1e-3 * one.objective_
         assert one.objective_ - one.duality_gap_ <= other.objective_
         assert other.objective_ - other.duality_gap_ <= one.objective_
+
+
+def test_products_of_structures_that_single_precision_does_not_hold(many, monkeypatch):
+    monkeypatch.setattr(build, "_SMALL", 100)
+    model = SumProductMKLClassifier(Linear() * Linear(columns=[0]), normalize=None)
+    with pytest.raises(InputError, match="products of its kernels overflow"):
+        model.fit(1e11 * X, SIGNAL > 0)

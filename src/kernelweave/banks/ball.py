@@ -297,7 +297,8 @@ def _solve_by_parts(
             shares = beta[rows] / mass
             part_gap = float(reach[rows].max() - shares @ reach[rows])
             part_value = max(float(shares @ (own + reach[rows])) / 2.0, 1e-300)
-            aim = max(options.rough * part_gap, 0.3 * tol * value) / part_value
+            # Rounding may make both negative, where the points are one.
+            aim = max(options.rough * part_gap, 0.3 * tol * value, 0.0) / part_value
             at_a_time = int(max(1000, options.entries_at_a_time / n))
             for _ in range(20 * n // at_a_time + 1):
                 if solver.run(aim, at_a_time) != _PAUSED:
