@@ -21,7 +21,7 @@ _OURS = {
 
 
 def run(session: Session) -> None:
-    """Measure one problem in depth, other kinds of data, and growth."""
+    """Measure one problem in depth, regression, and growth on three kinds of data."""
     n = 3000 if session.quick else 25_000
     table = Table(
         f"Dense kernels: n = {n}, 20 columns, one thread",
@@ -35,10 +35,9 @@ def run(session: Session) -> None:
     for C in (1.0, 10.0):
         _compare(session, table, n, C)
     session.tables.append(table)
-    session.tables.append(_kinds(session, n))
     session.tables.append(_regression(session, n))
     sizes = (2000, 4000) if session.quick else (5000, 10_000, 25_000, 50_000, 100_000)
-    session.tables.append(_growth(session, sizes))
+    session.tables += [_growth(session, kind, sizes) for kind in ("noisy", "easy", "wide")]
 
 
 def _compare(session: Session, table: Table, n: int, C: float) -> None:
@@ -74,35 +73,6 @@ def _difference(name: str, found: Run, other: Run) -> str:
     return number(max(abs(a - b) for a, b in zip(one, two, strict=True)), ".1e")
 
 
-def _kinds(session: Session, n: int) -> Table:
-    table = Table(
-        f"Dense kernels: other data, n = {n}, C = 1, one thread",
-        ["data", "method", "CPU s", "of SVC", "acc.", "gap", "support vectors"],
-        notes=["Easy: few support vectors. Wide: 200 columns, 20 of them informative."],
-    )
-    for kind in ("easy", "wide"):
-        size = {"n": n, "C": 1.0, "kind": kind}
-        cases = {name: Case(task, size, timeout=1200) for name, task in _OURS.items()}
-        cases[_SVC] = Case("dense:svc", size, timeout=1200)
-        runs = session.measure(f"dense, {kind}", cases, repeats=1)
-        for name, found in runs.items():
-            if not found.ok:
-                table.add(kind, name, found.problem)
-                continue
-            gap = found.fact("gap")
-            table.add(
-                kind,
-                name,
-                seconds(found.cpu),
-                "" if name == _SVC else ratio(found, runs[_SVC], cpu=True),
-                number(found.fact("accuracy"), ".3f"),
-                "" if gap is None else number(gap, ".1e"),
-                found.fact("support"),
-            )
-            found.facts.pop("decision", None)
-    return table
-
-
 def _regression(session: Session, n: int) -> Table:
     table = Table(
         f"Dense kernels: regression, n = {n}, C = 1, one thread",
@@ -133,34 +103,39 @@ def _regression(session: Session, n: int) -> Table:
     return table
 
 
-def _growth(session: Session, sizes: tuple[int, ...]) -> Table:
+def _growth(session: Session, kind: str, sizes: tuple[int, ...]) -> Table:
     table = Table(
-        "Dense kernels: growth with rows, C = 1, one thread",
-        ["n", "one: CPU s", "MB", "gap", "acc.", "five: CPU s", "MB", "gap", "acc.", "SVC: CPU s"],
-        notes=["SVC up to 25 000 rows. The last row is the exponent of a power law."],
+        f"Dense kernels: growth with rows, {kind} data, C = 1, one thread",
+        ["n", "method", "CPU s", "MB added", "acc.", "gap", "support vectors"],
+        notes=[
+            "Easy: few support vectors. Wide: 200 columns, 20 of them informative. The SVCs up to "
+            "25 000 rows. The last rows are exponents of power laws."
+        ],
     )
-    times: dict[str, list[tuple[int, float]]] = {name: [] for name in (*_OURS, _SVC)}
+    times: dict[str, list[tuple[int, float]]] = {}
     for n in sizes:
-        size = {"n": n, "C": 1.0}
+        size = {"n": n, "C": 1.0, "kind": kind}
         cases = {name: Case(task, size, timeout=1800) for name, task in _OURS.items()}
-        if n <= 25_000:
-            cases[_SVC] = Case("dense:svc", size, timeout=1200)
-        runs = session.measure(f"dense, n = {n}", cases, repeats=1)
-        cells: list[str] = []
-        for name in _OURS:
-            found = runs[name]
-            cells += [
-                seconds(found.cpu) if found.ok else str(found.problem),
-                megabytes(found.added),
-                number(found.fact("gap"), ".1e") if found.ok else "",
-                number(found.fact("accuracy"), ".3f") if found.ok else "",
-            ]
-        cells.append(seconds(runs[_SVC].cpu) if _SVC in runs and runs[_SVC].ok else "")
+        for name, (task, more) in _PEERS.items():
+            if n <= 25_000 or task != "dense:svc":
+                cases[name] = Case(task, size | more, timeout=1200)
+        runs = session.measure(f"dense, {kind}, n = {n}", cases, repeats=1)
         for name, found in runs.items():
             found.facts.pop("decision", None)
-            if found.ok:
-                times[name].append((n, found.cpu))
-        table.add(n, *cells)
-    one, five, svc = (power(values) for values in times.values())
-    table.add("exponent", one, "", "", "", five, "", "", "", svc)
+            if not found.ok:
+                table.add(n, name, found.problem)
+                continue
+            times.setdefault(name, []).append((n, found.cpu))
+            gap = found.fact("gap")
+            table.add(
+                n,
+                name,
+                seconds(found.cpu),
+                megabytes(found.added),
+                number(found.fact("accuracy"), ".3f"),
+                "" if gap is None else number(gap, ".1e"),
+                found.fact("support") or "",
+            )
+    for name, values in times.items():
+        table.add("exponent", name, power(values))
     return table

@@ -27,7 +27,7 @@ from .views import Views, is_plain_gaussian, ungated
 NORMALIZATIONS = ("trace", "diagonal", "cosine", "radius")
 
 _TRIAL_ROWS = 256  # rows of a sample, on which a kernel of more than half the rank is not factored
-_SMALL = 3000  # rows up to which Gram matrices are held in float64 whatever the tolerance
+_SMALL = 1500  # rows up to which Gram matrices are held in float64 whatever the tolerance
 _BUFFER = 512  # columns that BLAS packs while it solves a system
 _COPIES = 3  # copies of the values of a kernel while they are computed
 _BALL_TOL = 1e-5  # relative accuracy of the radii that kernels are divided by
