@@ -9,6 +9,7 @@ import polars as pl
 import pytest
 import scipy.sparse as sp
 from sklearn.base import clone
+from sklearn.datasets import make_classification
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV
 
@@ -437,6 +438,23 @@ def test_a_rare_class_that_overlaps_is_not_taken_for_noise(seed):
     assert model.score(new, truth) > (truth == 0).mean() - 0.02
     plain = NoiseTolerantKernelClassifier(mode="symmetric").fit(rows, noisy)
     assert np.array_equal(model.predict(new), plain.predict(new))
+
+
+@pytest.mark.parametrize("flip", [1, -1])
+@pytest.mark.parametrize("seed", [2, 4, 11])
+def test_a_rare_class_of_which_few_rows_are_sure_is_corrected_in_part(seed, flip):
+    """Both rates are 0.1; the range of scores says 0.02 and 0.4 to 0.5."""
+    rng = np.random.default_rng(seed)
+    rows, y = make_classification(
+        700, 10, n_informative=4, weights=[0.9], flip_y=0, class_sep=0.6, random_state=seed
+    )
+    noisy = np.where(rng.random(700) < 0.1, 1 - y, y)[:350]
+    y, noisy = y * flip, noisy * flip
+    with pytest.warns(UserWarning, match="corrects no more than mode='auto' here: few rows"):
+        model = NoiseTolerantKernelClassifier(mode="class").fit(rows[:350], noisy)
+    auto = NoiseTolerantKernelClassifier().fit(rows[:350], noisy)
+    np.testing.assert_array_equal(model.predict(rows), auto.predict(rows))
+    assert model.score(rows[350:], y[350:]) > (y[350:] == 0).mean() - 0.02
 
 
 def test_weak_kernels_of_frequent_classes_are_corrected():

@@ -564,9 +564,21 @@ def test_preparer_keeps_the_order_of_rows():
     assert out["b"].to_list() == ["z", "x", "y"]
 
 
+@pytest.mark.parametrize("values", [[None], [None, True, 3], [np.nan, True, 3.0], [pd.NA, True, 3]])
+@pytest.mark.parametrize("missing", ["fill", "keep"])
+def test_preparer_takes_numbers_and_gaps_as_objects(values, missing):
+    """A row alone whose value is missing has no type."""
+    train = pd.DataFrame({"a": [1.0, 2.0, 6.0]})
+    preparer = TablePreparer(standardize=False, missing=missing).fit(train)
+    out = preparer.transform(pd.DataFrame({"a": np.array(values, dtype=object)}))
+    gap = 2.0 if missing == "fill" else np.nan
+    np.testing.assert_array_equal(out["a"], [gap, 1.0, 3.0][: len(values)])
+
+
 @pytest.mark.parametrize(
     ("new", "message"),
     [
+        ({"a": ["7", "8"], "b": [1, 2], "c": ["u", "v"]}, "'a' must hold numbers, but has '7'"),
         ({"a": [1.0]}, r"lacks the columns 'b', 'c' that the model needs; its columns are: 'a'"),
         ({"a": ["7", "x"], "b": [1, 2], "c": ["u", "v"]}, "'a' must hold numbers, but has 'x'"),
         ({"a": [1.0, None], "b": [1, 2], "c": ["u", None]}, r"in 'a' \(1 rows\), 'c' \(1 rows\)"),

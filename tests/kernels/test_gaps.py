@@ -219,6 +219,23 @@ def test_rows_without_weight_do_not_count_as_known():
         known_cells(X, None, "X", np.array([0.0, 1.0]))
 
 
+@pytest.mark.parametrize("rule", ["off", "fill", "expected"])
+@pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame])
+def test_a_row_alone_is_treated_as_in_a_table(rule, make):
+    """A column without a value has no type there."""
+    X = np.array([[1.0, 2.0], [NAN, 3.0], [4.0, NAN], [0.5, 1.0]])
+    kernel = RBF(1.5, missing=rule).bound(pd.DataFrame(X, columns=["a", "b"]))
+    train = pd.DataFrame(X, columns=["a", "b"])
+    for values in ([None, 3.0], [None, None]):
+        alone = make({"a": values[:1], "b": values[1:]})
+        table = pd.DataFrame([[0.0, 0.0], values], columns=["a", "b"], dtype=float)
+        np.testing.assert_array_equal(kernel(alone, train), kernel(table, train)[1:])
+    objects = pd.DataFrame({"a": np.array([None, np.inf], dtype=object), "b": [3.0, 3.0]})
+    np.testing.assert_array_equal(*kernel(objects, train))
+    with pytest.raises(InputError, match="not numeric: a"):
+        kernel(pd.DataFrame({"a": [None, "x"], "b": [1.0, 2.0]}), train)
+
+
 @pytest.mark.parametrize("convert", [pd.DataFrame, lambda f: f.convert_dtypes(), pl.from_pandas])
 @pytest.mark.parametrize("rule", ["off", "fill", "expected"])
 def test_infinite_numbers_beside_missing_ones_are_gaps(convert, rule):

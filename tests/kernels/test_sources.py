@@ -6,11 +6,12 @@ import pytest
 
 from gap_cases import SOURCES, two_sources
 from kernelweave import MKLClassifier, MKLRegressor
-from kernelweave.errors import InputError, RowError
+from kernelweave.errors import InputError, InputTypeError, RowError
 from kernelweave.inspection import explain
 from kernelweave.kernels import Known, Linear, Precomputed, Words, expand_kernels, rbf_ladder, views
-from kernelweave.kernels.completed import mean_similarity
+from kernelweave.kernels.completed import Completion, mean_similarity
 from kernelweave.kernels.sources import OPTIONS, leave_one_out
+from kernelweave.report.decides import _affordable
 
 NAN = float("nan")
 
@@ -88,6 +89,8 @@ def test_bad_input_gets_one_sentence():
         expand_kernels(views(SOURCES, missing="off"), X)
     with pytest.raises(InputError, match="views: missing must be one of"):
         views(SOURCES, missing="drop")
+    with pytest.raises(InputTypeError, match=r"views\['a'\]: columns are needed, as in"):
+        views({"a": Linear()})
 
 
 def test_few_rows_stand_for_many():
@@ -159,6 +162,45 @@ def test_a_row_without_sources_is_predicted_by_the_intercept():
     model = MKLClassifier(views(SOURCES, rbf_ladder([1.0]), missing="off")).fit(X, y)
     nothing = model.decision_function(np.full((2, 5), NAN))
     np.testing.assert_allclose(nothing, model.intercept_[0], atol=1e-12)
+
+
+def test_a_page_explains_few_rows_of_many_completed_kernels():
+    """Their mixed rows are predicted, for each kernel in use."""
+    X = np.random.default_rng(0).normal(size=(150, 12))
+    X[:60, :6], y = NAN, np.nansum(X, axis=1)
+    sources, sizes = {"a": slice(0, 6), "b": slice(6, 12)}, []
+    for n_kernels in (1, 3):
+        kernels = rbf_ladder([0.5 * (k + 2) for k in range(n_kernels)])
+        model = MKLRegressor(views(sources, kernels, missing="complete"), norm=2, C=0.1).fit(X, y)
+        sizes.append(_affordable(model, X))
+        table = model.to_frame()
+        assert (table["weight"][~table["kernel"].str.endswith("known")] > 0).all()
+    assert sizes[0].n_permutations is not None
+    assert sizes[1].n_rows * sizes[1].n_background < sizes[0].n_rows * sizes[0].n_background / 2
+
+
+def test_explanations_prepare_mixed_rows_once_for_all_kernels(monkeypatch):
+    X = np.random.default_rng(0).normal(size=(40, 10))
+    X[:15, :5], y = NAN, np.nansum(X, axis=1)
+    sources, calls, counts = {"a": slice(0, 5), "b": slice(5, 10)}, [], []
+    whole = Completion._prepare
+
+    def counted(self, *args):
+        calls.append(self)
+        return whole(self, *args)
+
+    for widths in ([2.0], [1.0, 2.0, 4.0]):
+        family = views(sources, rbf_ladder(widths), missing="complete")
+        model = MKLRegressor(family, norm=2).fit(X, y)
+        expected = model.predict(X[10:12]) - model.predict(X).mean()
+        with monkeypatch.context() as patch:
+            patch.setattr(Completion, "_prepare", counted)
+            found = explain(model, X[10:12], X, n_permutations=40)
+        total = np.asarray(found.values).reshape(2, 10).sum(axis=1)
+        np.testing.assert_allclose(total, expected, atol=1e-9)
+        counts.append(len(calls) - 2 * len(widths))  # once for each kernel at the background
+        calls.clear()
+    assert counts[0] == counts[1] > 0
 
 
 def test_explanations_have_the_sources_as_players():

@@ -2,10 +2,11 @@
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 
 from kernelweave import apply_decisions
-from kernelweave.errors import DataError, InputError
+from kernelweave.errors import DataError, InputError, InputTypeError
 from kernelweave.noise import read_decisions
 from kernelweave.noise.decisions import find_known, merge_known
 
@@ -28,7 +29,7 @@ def test_numbers_stay_numbers():
     decided = apply_decisions(np.array([0, 1, 2]), [line(2, "change", "2", "0")])
     assert decided.labels.tolist() == [0, 1, 0]
     assert decided.labels.dtype.kind == "i"
-    with pytest.raises(InputError, match="which is no class"):
+    with pytest.raises(InputError, match="which is no class; these are: 0, 1, 2"):
         apply_decisions(np.array([0, 1, 2]), [line(2, "change", "2", "7")])
 
 
@@ -38,8 +39,24 @@ def test_a_file_and_a_frame_are_the_same(tmp_path):
     y = np.array(["a,b", "a,b", 'x "y"'], dtype=object)
     decided = apply_decisions(y, path)
     assert decided.labels.tolist() == ["a,b", 'x "y"', 'x "y"']
-    frame = pd.read_csv(path, encoding="utf-8-sig")
-    assert apply_decisions(y, frame).labels.tolist() == decided.labels.tolist()
+    for frame in (pd.read_csv(path, encoding="utf-8-sig"), pl.read_csv(path)):
+        assert apply_decisions(y, frame).labels.tolist() == decided.labels.tolist()
+
+
+@pytest.mark.parametrize("kind", [int, float])
+def test_numbers_of_a_frame_are_floats_where_a_label_is_missing(kind):
+    lines = [line(0, "change", 0, 1), line(1, "unsure", 1, None), line(2, "keep", 1, 1)]
+    decided = apply_decisions(np.array([0, 1, 1], dtype=kind), pd.DataFrame(lines))
+    assert decided.labels.tolist() == [1, 1, 1]
+    assert decided.labels.dtype == kind
+    texts = [line(0, "change", str(kind(0)), str(kind(1)))]
+    assert apply_decisions(np.array([0, 1], dtype=kind), texts).labels.tolist() == [1, 1]
+
+
+@pytest.mark.parametrize("source", [3, ["row"], {"row": 1}])
+def test_other_sources_are_refused(source):
+    with pytest.raises(InputTypeError, match="must be a file, a data frame or a list of dicts"):
+        read_decisions(source)
 
 
 def test_the_last_decision_on_a_row_counts():

@@ -52,6 +52,12 @@ def test_compressed(tmp_path):
     assert read_table(path).frame.to_numpy().tolist() == [[1, 2]]
 
 
+def test_truth_values_with_gaps_are_numbers_without_mistakes(tmp_path):
+    table = read_table(written(tmp_path, "x,y\nTrue,1\n,2\nFalse,3\n"))
+    np.testing.assert_array_equal(table.frame["x"], [1.0, np.nan, 0.0])
+    assert table.notes == ()
+
+
 def test_numbers_with_mistakes(tmp_path):
     rows = "\n".join(["x"] + [f"{i}.5" for i in range(30)] + ["about 7", "?"])
     table = read_table(written(tmp_path, rows + "\n"))

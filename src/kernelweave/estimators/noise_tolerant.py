@@ -78,8 +78,9 @@ class NoiseTolerantKernelClassifier(RidgeAverageClassifier):
     mode : {"auto", "class", "symmetric"}
         Of two classes, "auto" moves the threshold by the share `shift` of the estimated correction,
         "class" fully, with a second fit to expected true labels (for noise that is known to hit one
-        class harder; where less than a quarter of the labels are of a class and no row is surely of
-        it, it warns and moves nothing), "symmetric" not at all. Of more classes, "symmetric" omits
+        class harder; where less than a quarter of the labels are of a class, it warns if no row is
+        surely of it, and moves nothing, or if few rows are, and does as "auto"), "symmetric" not
+        at all. Of more classes, "symmetric" omits
         the second fit, and "class" divides calibrated probabilities by the shares of the labels:
         for classes that are about equally frequent, but labelled unequally often.
     rates : pair of float, or array of shape (n_classes, n_classes), optional
@@ -251,11 +252,14 @@ class NoiseTolerantKernelClassifier(RidgeAverageClassifier):
             if self.final == "svm":
                 self._end_with_svm(fitted.held, correction)
             self._store_predictor(fitted.predictor())
-        if correction.hidden:
+        if correction.doubted is not None:
+            what = "no more than mode='auto' here: few rows are"
+            if not correction.doubted:
+                what = "nothing here: no row is"
             warn(
-                f"{type(self).__name__}: mode='class' corrects nothing here: no row is surely of "
-                "the rarer class, so that its rate of wrong labels cannot be distinguished from "
-                "its share. Hint: give rates or class_prior, or use mode='auto'."
+                f"{type(self).__name__}: mode='class' corrects {what} surely of the rarer class, "
+                "so that its rate of wrong labels cannot be distinguished from its share. Hint: "
+                "give rates or class_prior."
             )
         if not correction.learned:
             warn(
@@ -299,6 +303,7 @@ class NoiseTolerantKernelClassifier(RidgeAverageClassifier):
             codes,
             shift=_SHIFTS.get(self.mode, self.shift),
             refurbish=self.mode == "class",
+            cautious=self.shift,
             tail=self.tail,
             rates=None if rates is None else (float(rates[0, 1]), float(rates[1, 0])),
             prior=self.class_prior,

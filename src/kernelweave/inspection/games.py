@@ -55,6 +55,8 @@ class Board:
         Makes mixed rows of the table.
     empty : ndarray of shape (n_outputs,)
         Value of the empty coalition of the games with averaged factors.
+    together : dict
+        Pieces that `finish` evaluates at mixed rows, by their players.
     """
 
     game: Game
@@ -69,6 +71,7 @@ class Board:
     bounds: Floats = field(default_factory=lambda: np.zeros(0))
     n_permutations: int = 0
     empty: Floats = field(default_factory=lambda: np.zeros(1))
+    together: dict[tuple[int, ...], list[Piece]] = field(default_factory=dict)
 
     @property
     def joint(self) -> bool:
@@ -81,7 +84,7 @@ class Board:
         return self.game.weights if self.joint else np.ones(1)
 
     def play(self, piece: Piece) -> None:
-        """Add the values of a piece."""
+        """Add the values of a piece, at once or in `finish`."""
         players = piece.players
         if not players:
             constants = [bound.atom.constant**power for bound, power in piece.sums]
@@ -199,20 +202,26 @@ class Board:
             )
         if self.game.walked and piece.opaque[0].atom.walks is not None:
             self._walk(piece)
-        elif len(piece.players) <= MOST_ENUMERATED:
-            self._enumerate(piece, piece.players)
-        elif len(hidden) <= MOST_ENUMERATED:
+        elif len(hidden) <= MOST_ENUMERATED < len(piece.players):
             self._play_hidden(piece, hidden)
         else:
-            self._sample(piece)
+            self.together.setdefault(tuple(piece.players), []).append(piece)
 
-    def _enumerate(self, piece: Piece, players: list[int]) -> None:
-        """Evaluate the piece for all coalitions."""
+    def finish(self) -> None:
+        """Add the pieces that are evaluated at mixed rows, which those of equal players share."""
+        for players, pieces in self.together.items():
+            if len(players) <= MOST_ENUMERATED:
+                self._enumerate(pieces, list(players))
+            else:
+                self._sample(pieces, list(players))
+
+    def _enumerate(self, pieces: list[Piece], players: list[int]) -> None:
+        """Evaluate pieces for all coalitions."""
         coalitions = all_coalitions(len(players))
         weights = value_weights(len(players))
 
         def of_row(k: int) -> tuple[Floats, Floats | None]:
-            values = self._coalition_values(piece, int(self.rows[k]), players, coalitions)
+            values = self._coalition_values(pieces, int(self.rows[k]), players, coalitions)
             pairs = None
             if self.pairs is not None:
                 mean = np.tensordot(self.game.weights, values, (0, 1))
@@ -225,7 +234,7 @@ class Board:
                 self._row(k)._add_pairs(np.array(players), pairs[None])
 
     def _coalition_values(
-        self, piece: Piece, row: int, players: list[int], coalitions: Bools
+        self, pieces: list[Piece], row: int, players: list[int], coalitions: Bools
     ) -> Floats:
         """Return values of shape (n_coalitions, n_background, n_outputs)."""
         m = len(self.game.weights)
@@ -233,24 +242,30 @@ class Board:
         other = np.tile(np.arange(m), len(coalitions))
         present = np.zeros((len(coalitions), len(self.game.players) + 1), dtype=bool)
         present[:, players] = coalitions
-        out = self._mixed_values(piece, row, other, present[which])
+        out = self._mixed_values(pieces, row, other, present[which])
         return out.reshape(len(coalitions), m, -1)
 
-    def _mixed_values(self, piece: Piece, row: int, other: Indices, present: Bools) -> Floats:
+    def _mixed_values(
+        self, pieces: list[Piece], row: int, other: Indices, present: Bools
+    ) -> Floats:
         """Return values of rows of which the players present are those of a row explained."""
-        size = max(1, _MIXED // max(piece.n_terms, present.shape[1]))
+        n_terms = max(piece.n_terms for piece in pieces)
+        size = max(1, _MIXED // max(n_terms, present.shape[1]))
         parts = []
         for some in _blocks(len(other), size):
-            known: dict[str, Any] = {}
-            sides = [
-                self._mixed_rows(atom, row, other[some], present[some], known)
-                for atom in piece.atoms
-            ]
-            parts.append(piece.values(sides))
+            known: dict[Any, Any] = {}
+            total: Any = 0.0
+            for piece in pieces:
+                sides = [
+                    self._mixed_rows(atom, row, other[some], present[some], known)
+                    for atom in piece.atoms
+                ]
+                total = total + piece.values(sides)
+            parts.append(total)
         return np.concatenate(parts)
 
     def _mixed_rows(
-        self, bound: Any, row: int, other: Indices, present: Bools, known: dict[str, Any]
+        self, bound: Any, row: int, other: Indices, present: Bools, known: dict[Any, Any]
     ) -> Any:
         """Return mixed rows as an atom needs them: columns of its own rows, or of the table."""
         if bound.atom.mixable and isinstance(bound.rows, np.ndarray) and bound.rows.ndim == 2:
@@ -258,7 +273,7 @@ class Board:
         if "table" not in known:
             x = np.full(len(other), row)
             known["table"] = self.mixer.rows(x, other, present[:, self.owner])
-        return bound.atom.prepare(known["table"])
+        return bound.atom.prepare(known["table"], known)
 
     def _play_hidden(self, piece: Piece, hidden: list[int]) -> None:
         """Add a product of opaque kernels of a few players and of known parts of others.
@@ -298,21 +313,21 @@ class Board:
     def _mixed_block(
         self, piece: Piece, row: int, other: Indices, present: Bools, some: slice
     ) -> Floats:
-        known: dict[str, Any] = {}
+        known: dict[Any, Any] = {}
         block: Any = 1.0
         for atom in piece.atoms:
             rows = self._mixed_rows(atom, row, other, present, known)
             block = block * atom.atom.whole(rows, take(atom.terms, some))
         return np.ascontiguousarray(block)
 
-    def _sample(self, piece: Piece) -> None:
-        """Estimate the values of a piece by permutations of its players."""
+    def _sample(self, pieces: list[Piece], players: list[int]) -> None:
+        """Estimate the values of pieces by permutations of their players."""
         if self.pairs is not None:
             raise InputError(
-                f"interactions: {piece.name} compares its columns together, so that its values are "
-                "sampled and have no pairs; pass interactions=False."
+                f"interactions: {pieces[0].name} compares its columns together, so that its values "
+                "are sampled and have no pairs; pass interactions=False."
             )
-        players, m = piece.players, len(self.game.weights)
+        m = len(self.game.weights)
         wanted = self.game.n_permutations or DEFAULT_PERMUTATIONS
         n_pairs = max(1, -(-wanted // (2 * m)))
         self.n_permutations = max(self.n_permutations, 2 * n_pairs * m)
@@ -325,7 +340,7 @@ class Board:
             other, coalitions = drawn.coalitions
             present = np.zeros((len(other), len(self.game.players) + 1), dtype=bool)
             present[:, players] = coalitions
-            return drawn.values(self._mixed_values(piece, row, other, present))
+            return drawn.values(self._mixed_values(pieces, row, other, present))
 
         for k, found in enumerate(run_each(of_row, range(len(self.rows)))):
             self.values[k][:, players] += found

@@ -80,6 +80,7 @@ def attribute_kernels(terms: KernelTerms, game: Game) -> Shares:
         board.bounds, board.empty = np.zeros(len(index)), np.zeros(n_outputs)
         for piece in pieces:
             board.play(piece)
+        board.finish()
         values, errors = board.values[:, 0], None
         if joint:
             values, errors = mean_and_error(board.values, game, axis=1, drawn=board.n_permutations)

@@ -213,14 +213,16 @@ class TablePreparer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         form = (self.dates or {}).get(column.name)
         if form is not None or column.dtype.is_temporal():
             return read_dates(column.name, _known(column), form)
-        if not is_numeric(column):
-            wrong = next((v for v in column.to_list() if not _is_number(v)), None)
-            raise InputError(f"The column {column.name!r} must hold numbers, but has {wrong!r}.")
-        if column.null_count():
-            known = [np.nan if value is None else float(value) for value in _known(column)]
-            return np.array(known, dtype=np.float64)
-        numbers: Floats = np.asarray(column.to_numpy(), dtype=np.float64)
-        return numbers
+        if is_numeric(column) and not column.null_count():
+            return np.asarray(column.to_numpy(), dtype=np.float64)
+        known = _known(column)
+        if not is_numeric(column):  # objects, or a row alone whose value is missing
+            given = [value for value in known if value is not None]
+            texts = [value for value in given if isinstance(value, str)]
+            if wrong := [value for value in given if not _is_number(value)] or texts:
+                message = f"must hold numbers, but has {wrong[0]!r}."
+                raise InputError(f"The column {column.name!r} {message}")
+        return np.array([np.nan if v is None else float(v) for v in known], dtype=np.float64)
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
         """Return the names of the columns.

@@ -215,7 +215,8 @@ class Kernel(ABC):
         return (Monomial(1.0, (self._atom("opaque", mixable=False),)),)
 
     def _atom(self, kind: Any, **options: Any) -> Atom:
-        return Atom(kind, str(self), self.block, self.positions, prepare=self.prepare, **options)
+        prepare = self.prepare_once
+        return Atom(kind, str(self), self.block, self.positions, prepare=prepare, **options)
 
     def linear_rows(self, A: Rows) -> Floats | None:
         """Return dense rows whose inner products are the values; None where none are known."""

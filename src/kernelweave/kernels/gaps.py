@@ -105,7 +105,7 @@ class Known(Kernel):
         def whole(A: Rows, B: Rows) -> Floats:
             return part(A, B, np.arange(A.shape[1]))
 
-        return Atom("product", str(self), whole, self.positions, part, prepare=self.prepare)
+        return Atom("product", str(self), whole, self.positions, part, prepare=self.prepare_once)
 
 
 @dataclass(frozen=True, eq=False)

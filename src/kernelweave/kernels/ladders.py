@@ -324,6 +324,8 @@ def views(
         if not isinstance(view, str) or not view:
             raise InputTypeError(f"views: a view's name must be a non-empty string, got {view!r}.")
         who, columns, items = f"views[{view!r}]", chosen, default
+        if isinstance(chosen, Kernel | KernelFamily):  # a kernel is callable, as a choice may be
+            raise InputTypeError(f"{who}: columns are needed, as in (columns, [{chosen}]).")
         match chosen:  # a list is never the name of a column, so this is not a choice of two
             case (first, list() | tuple() | Kernel() | KernelFamily() as own):
                 columns, items = first, own

@@ -41,7 +41,8 @@ class Atom:
     signed: bool = False  # whether factors may be negative
     # Whether columns of prepared rows may be replaced one by one; otherwise those of the table.
     mixable: bool = True
-    prepare: Callable[[Any], Any] | None = None  # prepares the rows of a table for ``whole``
+    # `Kernel.prepare_once`: ``prepare(X, known)`` prepares the rows of a table for ``whole``.
+    prepare: Callable[[Any, dict[Hashable, Any]], Any] | None = None
     # ``walks(terms, coef, rows, starts, columns)`` returns ``walk(start, order)``: the sums over
     # terms as the columns of a start give way to those of the rows, group by group.
     walks: Callable[..., Callable[[int, Indices], Floats]] | None = None

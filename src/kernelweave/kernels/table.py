@@ -6,6 +6,8 @@ import difflib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
+from numbers import Real
 from typing import Any, TypeAlias
 
 import narwhals as nw
@@ -265,7 +267,7 @@ class Table:
             out[cells.coords[0][gaps], cells.coords[1][gaps]] = False
             return out
         for j, i in enumerate(picked):
-            if self.names is not None and self.body[:, i].dtype.is_numeric():
+            if self.names is not None and self._holds_numbers(i):
                 column = self._frame_numbers([i], who)[:, 0]  # infinite beside missing ones, too
             else:
                 column = self._column(i)
@@ -274,6 +276,20 @@ class Table:
             else:
                 out[_gaps(column, self.label(i), who), j] = False
         return out
+
+    def _holds_numbers(self, position: int) -> bool:
+        """Tell whether all known values of a column of a frame are numbers or truth values.
+
+        A column of a few rows has no type of its own where its values are missing.
+        """
+        kind = self.body[:, position].dtype
+        if kind.is_numeric() or kind == nw.Boolean:
+            return True
+        values = self._column(position)
+        if kind not in (nw.Object, nw.Unknown, nw.String) or str in set(map(type, values)):
+            return False
+        known = np.delete(values, _gaps(values, self.label(position), "X"))
+        return all(isinstance(value, Real | Decimal | np.bool_) for value in known)
 
     def _column(self, position: int) -> NDArray[Any]:
         """Return one column, of a frame as numbers where it has no nulls, else as objects."""
@@ -314,7 +330,7 @@ class Table:
         raise RowError(
             f"{who}: {self.label(picked[j])} has a missing or infinite value in row {{row}}; "
             "fill it first, for example with scikit-learn's SimpleImputer, or give the kernel "
-            "missing='off' or missing='fill'.",
+            f"missing='off'{'' if self.is_sparse else ' or missing=' + repr('fill')}.",
             row,
         )
 
@@ -340,8 +356,7 @@ class Table:
         return values
 
     def _frame_numbers(self, picked: list[int], who: str) -> Floats:
-        numeric = self.numeric()
-        if wrong := [self.keys([i])[0] for i in picked if not numeric[i]]:
+        if wrong := [self.keys([i])[0] for i in picked if not self._holds_numbers(i)]:
             raise InputError(
                 f"{who}: not numeric: {_listed(wrong)}; choose other columns, encode these, "
                 "or use Overlap for categories."

@@ -9,17 +9,18 @@ from __future__ import annotations
 
 import csv
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
 from kernelweave._types import Bools, Indices
-from kernelweave._validation import is_missing
-from kernelweave.errors import DataError, InputError
+from kernelweave._validation import is_frame, is_missing
+from kernelweave.errors import DataError, InputError, InputTypeError
 
 _KINDS = ("keep", "change", "unsure")
 PAIR_LABELS = {"same": 1, "different": -1, "1": 1, "-1": -1}
@@ -97,10 +98,14 @@ def _lines(source: Any) -> Iterable[Mapping[str, Any]]:
         except UnicodeDecodeError:
             raise DataError(f"decisions: {path} is not a text file in UTF-8.") from None
         return list(csv.DictReader(text.splitlines(keepends=True)))
-    if hasattr(source, "to_dict"):  # a pandas frame
-        found: Sequence[Mapping[str, Any]] = source.to_dict("records")
-        return found
-    return list(source)
+    if is_frame(source):
+        return list(nw.from_native(source, eager_only=True).iter_rows(named=True))
+    if not isinstance(source, list | tuple) or not all(isinstance(x, Mapping) for x in source):
+        raise InputTypeError(
+            "decisions: must be a file, a data frame or a list of dicts with row, decision and "
+            f"label, got {type(source).__name__}."
+        )
+    return source
 
 
 def _decision(line: Mapping[str, Any], number: int) -> Decision:
@@ -128,7 +133,10 @@ def _decision(line: Mapping[str, Any], number: int) -> Decision:
 
 
 def _text(value: Any) -> str:
-    return "" if value is None or is_missing(value) else str(value)
+    if value is None or is_missing(value):
+        return ""
+    # Whole numbers of a frame are floats where others of their column are missing.
+    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
 
 
 def apply_decisions(y: Any, decisions: Any, *, pairs: Any = None) -> Decided:
@@ -170,7 +178,8 @@ def apply_decisions(y: Any, decisions: Any, *, pairs: Any = None) -> Decided:
 def _apply(y: Any, found: list[Decision]) -> Decided:
     given = np.asarray(y)
     labels, certain, unsure = given.astype(object), np.zeros(len(given), dtype=bool), []
-    classes = {str(label): label for label in labels.tolist() if not is_missing(label)}
+    there = [label for label in labels.tolist() if not is_missing(label)]
+    classes = {text: label for label in there for text in (_text(label), str(label))}
     for one in found:
         (row,) = one.place
         if row >= len(labels):
@@ -178,7 +187,7 @@ def _apply(y: Any, found: list[Decision]) -> Decided:
                 f"decisions: row {row} does not exist; there are {len(labels)} labels."
             )
         now = _text(labels[row])
-        if one.given and now and now != one.given:
+        if one.given and now and one.given not in (now, str(labels[row])):
             raise InputError(
                 f"decisions: row {row} was labelled {one.given!r} when it was reviewed, but is "
                 f"{now!r} here. Hint: apply decisions to the labels that were reviewed."
@@ -187,7 +196,7 @@ def _apply(y: Any, found: list[Decision]) -> Decided:
             unsure.append(row)
             continue
         if one.label not in classes and not all(isinstance(c, str) for c in classes.values()):
-            listed = ", ".join(list(classes)[:8])
+            listed = ", ".join(list(dict.fromkeys(map(str, there)))[:8])
             raise InputError(
                 f"decisions: row {row} is labelled {one.label!r}, which is no class; these are: "
                 f"{listed}."

@@ -249,9 +249,9 @@ def _affordable(model: Any, X: Any, share: float = 1.0) -> _Sizes:
         n_background = int(np.clip(np.sqrt(pairs), _LEAST_ROWS, _WALKED))
         n_rows = int(np.clip(pairs / n_background, _LEAST_ROWS, _ROWS))
         return _Sizes(n_rows, n_background, n_background)
-    sampled, few = _is_sampled(estimator), d <= (FEW_ENUMERATED if members else MOST_ENUMERATED)
+    sampled, few = _n_sampled(estimator), d <= (FEW_ENUMERATED if members else MOST_ENUMERATED)
     if sampled:
-        work = _prediction_work(estimator, d) * (2.0**d if few else d + 1)
+        work = sampled * _prediction_work(estimator, d) * (2.0**d if few else d + 1)
     else:
         weights = getattr(estimator, "weights_", [1.0])
         work = _n_terms(estimator) * d * _NODES * max(int(np.count_nonzero(weights)), 1)
@@ -291,15 +291,18 @@ def _n_terms(estimator: Any) -> float:
     return float(sum(max(int(np.size(getattr(one, "support_", ()))), 1) for one in parts))
 
 
-def _is_sampled(estimator: Any) -> bool:
-    """Return whether mixed rows are predicted, because the model is no sum of known parts."""
-    if estimator._declaration.learns == "members":
-        return True
-    if not getattr(estimator, "paths_", True):
-        return True
+def _n_sampled(estimator: Any) -> int:
+    """Return how many parts of the model are predicted for mixed rows.
+
+    These parts are no sums of known parts.
+    """
+    if estimator._declaration.learns == "members" or not getattr(estimator, "paths_", True):
+        return 1
     kernels = getattr(estimator, "kernels_", ())
-    parts = (part for kernel in kernels for item in kernel.monomials() for part in item.atoms)
-    return any(part.kind == "opaque" for part in parts)
+    opaque = [any(a.kind == "opaque" for m in k.monomials() for a in m.atoms) for k in kernels]
+    weights = np.asarray(getattr(estimator, "weights_", ()))
+    used = weights > 0 if weights.shape == (len(opaque),) else True
+    return int(np.sum(np.array(opaque, dtype=bool) & used))
 
 
 def _words(known: Importance | None, curves: Any) -> str:

@@ -208,12 +208,13 @@ def _convert_numbers(frame: pd.DataFrame, text: set[str], numbers: set[str] | No
         values = pandas.to_numeric(column, errors="coerce")
         known, wrong = int(column.notna().sum()), values.isna() & column.notna()
         if known and (wanted or 1 - wrong.sum() / known >= _MOSTLY) and wrong.sum() < known:
-            first = column[wrong].iloc[0] if wrong.any() else ""
             frame[name] = values.astype(np.float64)
-            notes.append(
-                f"{wrong.sum()} value(s) of {name!r} are no numbers (such as {first!r}) and count "
-                "as missing"
-            )
+            if wrong.any():
+                first = column[wrong].iloc[0]
+                notes.append(
+                    f"{wrong.sum()} value(s) of {name!r} are no numbers (such as {first!r}) and "
+                    "count as missing"
+                )
     return notes
 
 
