@@ -297,7 +297,9 @@ def _n_rulefit(model: Any) -> float:
 
 PEERS = {
     "ours": Peer("kernelweave", _ours(), _n_ours, raw=True),
-    "ours-best": Peer("kernelweave, best score", _ours(selection="best"), _n_ours, raw=True),
+    "ours-fewer": Peer(
+        "kernelweave, one standard error", _ours(selection="one_standard_error"), _n_ours, raw=True
+    ),
     "ours-plain": Peer("kernelweave, rules alone", _ours(linear_terms=False), _n_ours, raw=True),
     "rulefit": Peer("RuleFit", _imodels("RuleFitClassifier", random_state=0), _n_rulefit),
     "figs": Peer("FIGS", _imodels("FIGSClassifier"), lambda model: model.complexity_),
