@@ -61,7 +61,10 @@ def _differences(records: Sequence[Record], labels: Mapping[str, str]) -> list[s
     first = next(iter(labels))
     own = {r["table"]: r for r in records if r["method"] == first and r["split"] == 0}
     lines = [f"{labels[first]} less the others, paired over tables:", ""]
-    lines += ["| against | tables | AUC | accuracy | seconds, ratio of sums |", "|---|---|---|---|---|"]
+    lines += [
+        "| against | tables | AUC | accuracy | seconds, ratio of sums |",
+        "|---|---|---|---|---|",
+    ]
     for method, label in labels.items():
         pairs = [
             (own[r["table"]], r)

@@ -243,7 +243,8 @@ def fitted_terms():
     model = RuleEnsembleClassifier(1.0, loss="logistic", C=10, linear_terms=True, refit=True)
     model.fit(frame[:600], y[:600])
     terms = {term.feature: term for term in model.linear_terms_}
-    assert set(terms) == {"amount", "income"} and model.rules_
+    assert set(terms) == {"amount", "income"}
+    assert model.rules_
     ends = np.array([terms["amount"].low, terms["amount"].mean, terms["amount"].high])
     hard = [ends, np.nextafter(ends, -np.inf), np.nextafter(ends, np.inf), [1e300, -1e300, 1e-300]]
     some = rng.random(N) < 0.5
@@ -316,7 +317,9 @@ def test_fitted_linear_terms_in_postgresql(postgres):
 @pytest.mark.databases
 def test_fitted_linear_terms_in_mariadb(maria):
     rows = [f"({', '.join(map(hexed, row))})" for row in term_rows()]
-    inserts = (f"INSERT INTO terms VALUES {', '.join(rows[i : i + 500])};" for i in range(0, N, 500))
+    inserts = (
+        f"INSERT INTO terms VALUES {', '.join(rows[i : i + 500])};" for i in range(0, N, 500)
+    )
     maria(
         "CREATE DATABASE IF NOT EXISTS d; USE d; CREATE OR REPLACE TABLE terms (id INT, "
         "amount VARCHAR(40), income DECIMAL(18, 3), kind VARCHAR(20) CHARACTER SET latin1);"
