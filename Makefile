@@ -117,8 +117,8 @@ missing: $(VENV)/.package ## Compare ways to learn from sources that rows lack (
 rules: $(VENV)/.package ## Run the tables of rule ensembles again (about half an hour)
 	$(VENV)/bin/python -m experiments.rules $(ARGS)
 
-short-rules: $(BENCH)/.package $(BENCH)/.peers ## Compare short rule sets with other readable models (some minutes)
-	$(BENCH)/bin/python -m experiments.rules_short --group judgement $(ARGS)
+short-rules: $(BENCH)/.package $(BENCH)/.peers ## Compare short rule sets with other readable models (about twenty minutes)
+	$(BENCH)/bin/python -m experiments.rules_short --group third $(ARGS)
 
 tables: $(BENCH)/.package $(BENCH)/.peers ## Compare learned metrics with boosting and others on tables (about an hour)
 	$(BENCH)/bin/python -m experiments.tables $(ARGS)

@@ -20,7 +20,7 @@ def _shown(value: float, form: str) -> str:
 
 
 def to_markdown(records: Sequence[Record], labels: Mapping[str, str]) -> str:
-    """Return a table of means for each group, and one of AUC and rules by table."""
+    """Return means, paired differences, and AUC and rules by table, for each group."""
     lines = []
     for group in sorted({record["group"] for record in records}):
         own = [record for record in records if record["group"] == group]
@@ -39,6 +39,7 @@ def to_markdown(records: Sequence[Record], labels: Mapping[str, str]) -> str:
             ]
             lines.append(f"| {label} | {' | '.join(cells)} |")
         lines.append("")
+        lines += _differences(own, labels)
         methods = [m for m in labels if any(record["method"] == m for record in own)]
         lines += ["AUC (number of rules):", ""]
         lines.append(f"| table | {' | '.join(labels[m] for m in methods)} |")
@@ -53,6 +54,34 @@ def to_markdown(records: Sequence[Record], labels: Mapping[str, str]) -> str:
             lines.append(f"| {table.split('/')[-1]} | {' | '.join(cells)} |")
         lines.append("")
     return "\n".join(lines)
+
+
+def _differences(records: Sequence[Record], labels: Mapping[str, str]) -> list[str]:
+    """Return a table of paired differences, the first model less the others, over tables."""
+    first = next(iter(labels))
+    own = {r["table"]: r for r in records if r["method"] == first and r["split"] == 0}
+    lines = [f"{labels[first]} less the others, paired over tables:", ""]
+    lines += [
+        "| against | tables | AUC | accuracy | seconds, ratio of sums |",
+        "|---|---|---|---|---|",
+    ]
+    for method, label in labels.items():
+        pairs = [
+            (own[r["table"]], r)
+            for r in records
+            if r["method"] == method != first and r["split"] == 0 and r["table"] in own
+        ]
+        if len(pairs) < 2:
+            continue
+        cells = [str(len(pairs))]
+        for measure in ("auc", "accuracy"):
+            lost = np.array([ours[measure] - other[measure] for ours, other in pairs])
+            error = lost.std(ddof=1) / np.sqrt(len(lost))
+            cells.append(f"{lost.mean():+.3f} ± {error:.3f}")
+        ours, theirs = (sum(pair[k]["seconds"] for pair in pairs) for k in (0, 1))
+        cells.append(f"{ours / theirs:.2g}")
+        lines.append(f"| {label} | {' | '.join(cells)} |")
+    return [*lines, ""]
 
 
 def draw(records: Sequence[Record], labels: Mapping[str, str], path: Path) -> None:

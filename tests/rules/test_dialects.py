@@ -5,12 +5,15 @@ A quarter of the rows in the quick run.
 
 import datetime
 import sqlite3
+from functools import cache
 
+import numpy as np
 import pandas as pd
 import pytest
 
 from database_cases import (
     CLASSES,
+    N,
     check_answers,
     expected_scores,
     hard_rules,
@@ -19,6 +22,7 @@ from database_cases import (
     softmax_link,
 )
 from database_servers import as_csv, mariadb, postgresql
+from kernelweave import RuleEnsembleClassifier
 from kernelweave.errors import InputError
 from kernelweave.rules import Proposition, Rule, to_sql
 from kernelweave.rules.dialects import DIALECTS
@@ -221,6 +225,107 @@ def test_mariadb(maria, charset, truth, connection):
     )
     found = maria(f"USE t;\n{outer}", connection)
     check([(*r[:5], bytes.fromhex(r[5]).decode(), *r[6:]) for r in found], wide)
+
+
+@cache
+def fitted_terms():
+    """Return a fitted model with linear terms, and rows at and beside the ends of their ranges."""
+    rng = np.random.default_rng(3)
+    frame = pd.DataFrame(
+        {
+            "amount": rng.normal(0, 50, N),
+            "income": rng.integers(-(10**6), 10**6, N) / 1000,
+            "kind": rng.choice(np.array(["car", "é", "it's"], dtype=object), N),
+        }
+    )
+    line = frame["amount"] / 25 + frame["income"] / 500 + (frame["kind"] == "é")
+    y = np.where(line + rng.logistic(size=N) > 0, "yes", "no")
+    model = RuleEnsembleClassifier(1.0, loss="logistic", C=10, linear_terms=True, refit=True)
+    model.fit(frame[:600], y[:600])
+    terms = {term.feature: term for term in model.linear_terms_}
+    assert set(terms) == {"amount", "income"}
+    assert model.rules_
+    ends = np.array([terms["amount"].low, terms["amount"].mean, terms["amount"].high])
+    hard = [ends, np.nextafter(ends, -np.inf), np.nextafter(ends, np.inf), [1e300, -1e300, 1e-300]]
+    some = rng.random(N) < 0.5
+    frame.loc[some, "amount"] = rng.choice(np.concatenate(hard), some.sum())
+    return model, frame.mask(rng.random(frame.shape) < 0.08)
+
+
+def term_query(dialect):
+    return fitted_terms()[0].to_sql(dialect, table="terms", keep=["id"], probability="p")
+
+
+def term_rows():
+    """Return the rows with amounts as text and incomes as decimals with three places."""
+    rows = fitted_terms()[1].itertuples(index=False, name=None)
+    return [
+        (
+            i,
+            *(
+                None if pd.isna(value) else form(value)
+                for form, value in zip((repr, "{:.3f}".format, str), row, strict=True)
+            ),
+        )
+        for i, row in enumerate(rows)
+    ]
+
+
+def check_terms(found):
+    model, frame = fitted_terms()
+    found = sorted(found, key=lambda row: int(row[0]))
+    assert [int(row[0]) for row in found] == list(range(N))
+    scores = [float(row[1]) for row in found]
+    np.testing.assert_allclose(scores, model.decision_function(frame), rtol=0, atol=1e-12)
+    assert [row[2] for row in found] == model.predict(frame).tolist()
+    shares = [float(row[3]) for row in found]
+    np.testing.assert_allclose(shares, model.predict_proba(frame)[:, 1], rtol=0, atol=1e-12)
+
+
+@fewer_rows
+def test_fitted_linear_terms_in_sqlite():
+    with sqlite3.connect(":memory:") as database:
+        database.execute("CREATE TABLE terms (id INTEGER, amount TEXT, income NUMERIC, kind TEXT)")
+        database.executemany("INSERT INTO terms VALUES (?, ?, ?, ?)", term_rows())
+        check_terms(database.execute(term_query("sqlite")).fetchall())
+
+
+@fewer_rows
+def test_fitted_linear_terms_in_duckdb():
+    database = pytest.importorskip("duckdb").connect()
+    given = pd.DataFrame(term_rows(), columns=["id", "amount", "income", "kind"])
+    database.register("given", given)
+    database.execute(
+        "CREATE TABLE terms AS SELECT id, amount, CAST(income AS DECIMAL(18, 3)) AS income, kind "
+        "FROM given"
+    )
+    check_terms(database.execute(term_query("duckdb")).fetchall())
+
+
+@pytest.mark.databases
+def test_fitted_linear_terms_in_postgresql(postgres):
+    postgres(
+        "postgres",
+        "DROP TABLE IF EXISTS terms; CREATE TABLE terms (id int, amount text, income numeric, "
+        "kind text);\n\\copy terms FROM pstdin WITH (FORMAT csv)",
+        given=as_csv(term_rows()),
+    )
+    query = term_query("postgresql")
+    check_terms(postgres("postgres", f"COPY ({query}) TO STDOUT WITH (FORMAT csv)"))
+
+
+@pytest.mark.databases
+def test_fitted_linear_terms_in_mariadb(maria):
+    rows = [f"({', '.join(map(hexed, row))})" for row in term_rows()]
+    inserts = (
+        f"INSERT INTO terms VALUES {', '.join(rows[i : i + 500])};" for i in range(0, N, 500)
+    )
+    maria(
+        "CREATE DATABASE IF NOT EXISTS d; USE d; CREATE OR REPLACE TABLE terms (id INT, "
+        "amount VARCHAR(40), income DECIMAL(18, 3), kind VARCHAR(20) CHARACTER SET latin1);"
+        + "\n".join(inserts)
+    )
+    check_terms(maria(f"USE d; {term_query('mysql')};"))
 
 
 FORMS = {"%d.%m.%Y %H:%M": "{:%d.%m.%Y %H:%M}", "%Y-%m-%dT%H:%M:%S%z": "{:%Y-%m-%dT%H:%M:%S+02:00}"}
