@@ -45,8 +45,8 @@ def newton_bundle(
     bundle = _Bundle(problem, limits, options)
     if start is None and len(problem.Y) >= bundle.sample_rows:
         tol = options.sample_tol_on_demand if bundle.on_demand else options.sample_tol
-        sample = Limits(tol, max(1, limits.max_iter // 2))
-        internal = replace(options, provisional=True, stop_if_nonsmooth=False)
+        sample = Limits(tol, max(1, limits.max_iter // 2), provisional=True)
+        internal = replace(options, stop_if_nonsmooth=False)
         bundle.guess(_Bundle(take_sample(problem), sample, internal).run(None))
     return bundle.run(start)
 
@@ -60,8 +60,6 @@ class _Bundle:
         self.tol, self.max_iter, self.options = limits.tol, limits.max_iter, options
         self.bounds = limits.bounds()
         self.evaluator = make_evaluator(problem, self.bounds)
-        if options.provisional:
-            self.evaluator.exact = None
         self.listed = Listed(self.bank, centred=self.loss.fit_intercept)
         # A large working set saves solves and costs passes, so it is for banks with cheap ones.
         n, m = self.bank.n_samples, self.bank.n_kernels
