@@ -27,7 +27,7 @@ from kernelweave.rules import Link
 METHODS = ("auto", "sigmoid", "matrix", "vector", "temperature", "isotonic")
 
 _SOFTMAX = ("matrix", "vector", "temperature")  # of several classes
-_QUADRATIC = 1e-7  # decrease by a step, relative to the loss, below which the next would be rounding
+_QUADRATIC = 1e-7  # gain of a step, relative to the loss, after which the next would be rounding
 _NEWTON_STEPS = 100
 _RIDGE = 10.0  # of the matrix, in rows; of 3, 10, 20, 40, 80, by the log-loss of fourteen tables
 _MOST_MIXED = 10  # classes up to which "auto" is a matrix, whose Hessian has k^4 entries

@@ -103,9 +103,7 @@ class HeldProblem:
 
     def _found(self, solution: Solution) -> HeldSolution:
         bias = solution.intercept + self.shift
-        return HeldSolution(
-            solution.dual_coef, bias, solution.fitted + bias, solution.function
-        )
+        return HeldSolution(solution.dual_coef, bias, solution.fitted + bias, solution.function)
 
     def _solve_together(self, fold: Indices, n_folds: int) -> HeldSolution:
         """Solve without each fold, as outputs of one problem that share rows of the kernel."""
