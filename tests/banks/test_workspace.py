@@ -75,3 +75,6 @@ def test_a_sum_that_was_interrupted_is_computed_again():
         pass
     with workspace.sum_of(owner, 3, lambda out: out.fill(5.0)) as matrix:
         assert (matrix == 5.0).all()
+    other = type("Owner", (), {})()
+    with workspace.sum_of(other, 4, lambda out: out.fill(6.0)) as matrix:  # of other rows
+        assert matrix.shape == (4, 4)

@@ -39,7 +39,7 @@ class OnDemandOptions:
     working_share: float = 0.5  # of the memory, for the block of an inner solver
     most_working: int = 16_000  # rows of that block
     least_working: int = 2000
-    whole_bytes: float = 16.0  # per entry: a sum, in double precision at worst, and as much for all else
+    whole_bytes: float = 16.0  # per entry: a sum, in double precision at most, and the rest
 
 
 OPTIONS = OnDemandOptions()

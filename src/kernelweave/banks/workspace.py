@@ -59,7 +59,7 @@ class Workspace:
             Writes the matrix into an array.
         """
         with self._lock:
-            if self._sum is None:
+            if self._sum is None or len(self._sum) != n_rows:
                 self._sum = np.empty((n_rows, n_rows), dtype=self.dtype)
             if self._owner() is not owner:
                 self._owner = lambda: None  # until it is complete
