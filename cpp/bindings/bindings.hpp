@@ -155,6 +155,7 @@ void bind_bias(nb::module_& m);
 void bind_bundle_model(nb::module_& m);
 void bind_bits(nb::module_& m);
 void bind_lattice(nb::module_& m);
+void bind_order_statistics(nb::module_& m);
 void bind_projections(nb::module_& m);
 void bind_squared_lasso(nb::module_& m);
 void bind_product_games(nb::module_& m);

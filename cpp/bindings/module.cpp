@@ -25,6 +25,7 @@ NB_MODULE(_core, m) {
     bind_bundle_model(m);
     bind_bits(m);
     bind_lattice(m);
+    bind_order_statistics(m);
     bind_projections(m);
     bind_squared_lasso(m);
     bind_product_games(m);

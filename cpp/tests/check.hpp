@@ -92,6 +92,7 @@ void test_grams();          // threads
 void test_bits();           // threads
 void test_features();       // threads
 void test_product_games();  // threads
+void test_order_statistic();
 void test_project();
 void test_squared_lasso();
 void test_bias();

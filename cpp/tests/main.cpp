@@ -23,6 +23,7 @@ int main() {
         test_features();
         test_product_games();
     }
+    test_order_statistic();
     test_project();
     test_squared_lasso();
     test_bias();

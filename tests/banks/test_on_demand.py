@@ -157,3 +157,19 @@ def test_too_little_memory():
         make_bank([RBF(width=0.3)], ROWS, on_demand=True, memory_limit=1000)
     bank = make_bank([RBF(width=0.3)], ROWS, on_demand=True, memory_limit=20_000)
     assert bank.workspace.n_rows == 45
+
+
+@pytest.mark.parametrize("kind", KERNELS)
+@pytest.mark.parametrize("whole", [True, False])
+def test_products_of_steps(monkeypatch, kind, whole):
+    if not whole:
+        monkeypatch.setattr(build, "ON_DEMAND", replace(build.ON_DEMAND, whole_bytes=1e12))
+    bank = make_bank(KERNELS[kind], ROWS, tol=1e-6, on_demand=True)
+    assert bank.workspace.whole == whole
+    V, m = np.random.default_rng(0).normal(size=(45, 2)), bank.n_kernels
+    weights = [np.arange(1.0, m + 1.0), np.eye(m)[0], np.eye(m)[-1]]
+    sums = [bank.combine(w) for w in weights]
+    for total in (*sums, *sums):  # in turns, though one of them is kept
+        for single in (True, False):
+            found = total.rough_product(V, single=single)
+            assert_allclose(found, total @ V, rtol=1e-5, atol=1e-5)

@@ -103,3 +103,12 @@ def test_native_probabilities_may_be_calibrated_too():
                 np.testing.assert_allclose(p.sum(axis=1), 1.0)
                 assert ((p > 0) & (p < 1)).all()
             assert not np.allclose(native.predict_proba(NEW), model.predict_proba(NEW))
+
+
+@pytest.mark.parametrize("calibration", ["auto", "vector", "matrix", "sigmoid"])
+def test_two_classes_have_a_sigmoid_that_rises_with_the_decision(calibration):
+    model = kw.MKLClassifier(KERNELS, calibration=calibration).fit(X, TWO)
+    sigmoid = kw.MKLClassifier(KERNELS, calibration="sigmoid").fit(X, TWO)
+    assert np.array_equal(model.predict_proba(NEW), sigmoid.predict_proba(NEW))
+    order = np.argsort(model.decision_function(NEW))
+    assert (np.diff(model.predict_proba(NEW)[order, 1]) > 0).all()

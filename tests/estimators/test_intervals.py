@@ -52,6 +52,9 @@ def test_intervals(name, tmp_path):
     model = quiet(REGRESSORS[name](intervals="auto"), X, Y)
     assert np.array_equal(plain.predict(NEW), model.predict(NEW))
     assert plain.objective_ == model.objective_
+    for attribute in ("weights_", "dual_coef_", "intercept_"):
+        if hasattr(plain, attribute):
+            assert np.array_equal(getattr(plain, attribute), getattr(model, attribute))
     wide, narrow = model.predict_interval(NEW), model.predict_interval(NEW, coverage=0.5)
     assert wide.shape == (len(NEW), 2)
     assert (wide[:, 0] <= narrow[:, 0]).all()

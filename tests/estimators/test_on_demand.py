@@ -157,9 +157,9 @@ def test_smooth_losses_multiply_by_the_whole_matrix(kind, norm, held, many, monk
     options = replace(on_demand.OPTIONS, whole_bytes=16.0 if held else np.inf)
     monkeypatch.setattr(build, "ON_DEMAND", options)
     monkeypatch.setattr(systems, "MAX_FREE", 100)
-    seen, dense, at = [], on_demand.ComputedSum.dense, on_demand.ComputedSum.product_at
+    seen, whole, at = [], on_demand.ComputedSum._compute, on_demand.ComputedSum.product_at
     monkeypatch.setattr(
-        on_demand.ComputedSum, "dense", lambda self: seen.append("whole") or dense(self)
+        on_demand.ComputedSum, "_compute", lambda *args: seen.append("whole") or whole(*args)
     )
     monkeypatch.setattr(
         on_demand.ComputedSum, "product_at", lambda *args: seen.append("product") or at(*args)

@@ -10,6 +10,8 @@ from kernelweave import RBF
 from kernelweave.estimators import calibration
 from kernelweave.estimators.calibrators import fit_calibrator
 from kernelweave.estimators.folds import FoldPlan
+from kernelweave.estimators.out_of_fold import HeldProblem
+from kernelweave.solvers.evaluator import ExactEvaluator
 from probability_cases import CLASSIFIERS, KERNELS, MANY, TWO, N, X, fit_pair, quiet
 
 
@@ -107,3 +109,37 @@ def test_no_worse_than_five_fits():
     peer = CalibratedClassifierCV(kw.MKLClassifier(kernels), ensemble=False)
     theirs = log_loss(y[200:], peer.fit(rows[:200], y[:200]).predict_proba(rows[200:]))
     assert log_loss(y[200:], model.predict_proba(rows[200:])) < theirs + 0.01
+
+
+@pytest.mark.parametrize("y", [TWO, np.digitize(X[:, 0], [-0.5, 0.5])], ids=["two", "three"])
+def test_folds_may_be_solved_together(y, monkeypatch):
+    fits = []
+    for together in (True, False):
+        monkeypatch.setattr(HeldProblem, "_is_separable", together)
+        fits.append(kw.MKLClassifier(KERNELS, calibration="auto", tol=1e-8).fit(X, y))
+    one, two = fits
+    np.testing.assert_allclose(one.out_of_fold_, two.out_of_fold_, atol=2e-4)
+    np.testing.assert_allclose(one._folds[0].intercept_, two._folds[0].intercept_, atol=2e-4)
+    assert np.array_equal(one.weights_, two.weights_)
+
+
+def test_several_quantiles_are_left_out_fold_by_fold():
+    options = {"loss": "quantile", "quantile": (0.1, 0.9), "intervals": "auto"}
+    model = kw.MKLRegressor(KERNELS, tol=1e-6, **options).fit(X, X[:, 0])
+    own = model._fold_outputs(X)[np.arange(N), model._fold]
+    np.testing.assert_allclose(own, model.out_of_fold_, atol=2e-6)
+
+
+def test_fits_without_a_fold_need_no_certificate(monkeypatch):
+    seen = []
+    settle = ExactEvaluator.settle
+    monkeypatch.setattr(
+        ExactEvaluator, "settle", lambda self: [seen.append(self.exact), settle(self)]
+    )
+    quiet(kw.MKLClassifier(MANY, calibration="auto"), X, TWO)
+    assert seen.count(None) >= 3
+    assert {True, False} & set(seen)  # the fit itself
+    seen.clear()
+    model = quiet(kw.MKLRegressor(MANY, intervals="auto"), X, X[:, 0])
+    assert None not in seen  # to the end, as the theorem needs it
+    assert not any("_is_provisional" in vars(fold) for fold in model._folds)

@@ -57,6 +57,31 @@ def test_bounds_enclose_the_reference(name, norm):
         assert np.abs(spread).max() < 2e-3
 
 
+@pytest.mark.parametrize("norm", SETS)
+@pytest.mark.parametrize("name", CASES)
+def test_no_feasible_point_proves_more_than_any_function(name, norm):
+    kind, make = CASES[name]
+    problem, rng = random_problem(3, kind=kind, n=18, m=4), np.random.default_rng(7)
+    Y, cost = problem.Y, rng.uniform(0.2, 5.0, size=(18, 1)) * problem.cost
+    if name == "quantiles":
+        Y, cost = np.repeat(Y, 3, axis=1), np.repeat(cost, 3, axis=1)
+    loss, weight_set, lowest, highest = make(fit_intercept=True), SETS[norm], np.inf, -np.inf
+    bank = make_bank(
+        [Precomputed(g) for g in problem.grams], np.arange(18)[:, None], normalize=None
+    )
+    near = learn_weights(Problem(bank, Y, cost, loss, weight_set), Limits(1e-2, 100))
+    for size in np.repeat([0.0, 1e-3, 0.1, 1.0, 30.0], 20):
+        B = loss.repair(near.dual_coef + size * rng.normal(size=Y.shape), Y, cost)
+        forms = bank.quadratic_forms(B)
+        linear, ridge = loss.linear(B, Y, cost), loss.ridge_term(B, Y, cost)
+        lower = weight_set.lower_bound(linear, ridge, forms, bounded=loss.bounded)
+        highest = max(highest, lower)
+        norms = near.weights * np.sqrt(forms)  # of the function with these coefficients
+        fitted = bank.combine(near.weights) @ B
+        lowest = min(lowest, weight_set.penalty(norms) + loss.value(fitted, Y, cost)[0])
+    assert 0.9 * lowest < highest <= lowest * (1 + 1e-12)
+
+
 @pytest.mark.parametrize("loss", ["logistic", "squared_hinge"])
 def test_the_estimator_solves_this_problem(loss):
     problem = random_problem(4, kind="binary", n=24, m=4)

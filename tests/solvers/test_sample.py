@@ -1,4 +1,4 @@
-"""Samples of the rows that a Nystroem fit begins with."""
+"""Samples of the rows that large fits begin with."""
 
 import numpy as np
 import pytest
@@ -15,7 +15,7 @@ def test_rare_classes_are_in_the_sample(n_positive):
     Y[np.random.default_rng(0).choice(8000, n_positive, replace=False)] = 1.0
     rows = []
     bank = type("Bank", (), {"workspace": None, "take": lambda self, index: rows.append(index)})()
-    part = take_sample(Problem(bank, Y, np.full((8000, 1), 3.0), Hinge(), Simplex()))
+    part, _ = take_sample(Problem(bank, Y, np.full((8000, 1), 3.0), Hinge(), Simplex()))
     targets, cost = part.Y, part.cost
     assert (targets > 0).sum() >= min(n_positive, 250)
     for sign in (-1.0, 1.0):  # errors of a class weigh as they do on all rows
@@ -27,7 +27,7 @@ def test_rare_classes_are_in_the_sample(n_positive):
 def test_quantities_are_spread_evenly():
     Y = np.random.default_rng(0).normal(size=(8000, 1))
     bank = type("Bank", (), {"workspace": None, "take": lambda self, index: index})()
-    part = take_sample(Problem(bank, Y, np.ones_like(Y), Hinge(), Simplex()))
+    part, _ = take_sample(Problem(bank, Y, np.ones_like(Y), Hinge(), Simplex()))
     assert len(part.Y) == 2000
     assert part.cost.sum() == pytest.approx(8000)
     quantiles = np.linspace(0.01, 0.99, 9)

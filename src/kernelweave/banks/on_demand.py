@@ -21,7 +21,7 @@ from kernelweave.kernels import Kernel
 from kernelweave.kernels.base import Rows, take
 from kernelweave.kernels.distances import squared_distances
 
-from .kernel_sum import KernelSum
+from .kernel_sum import KernelSum, gram_product
 from .protocol import Workspace
 from .storage import Grams, Ladder, Part, precision, support
 from .weighted import PANEL, Weighted
@@ -39,7 +39,7 @@ class OnDemandOptions:
     working_share: float = 0.5  # of the memory, for the block of an inner solver
     most_working: int = 16_000  # rows of that block
     least_working: int = 2000
-    whole_bytes: float = 16.0  # per entry: three sums in single precision, and their blocks
+    whole_bytes: float = 16.0  # per entry: a sum, in double precision at most, and the rest
 
 
 OPTIONS = OnDemandOptions()
@@ -318,7 +318,11 @@ class WeightedPanels(Weighted):
 
 
 class ComputedSum(KernelSum):
-    """``sum_j weights_j K_j`` of kernels on demand; tiles and products are not kept."""
+    """``sum_j weights_j K_j`` of kernels on demand; tiles and products are not kept.
+
+    Where steps multiply by all of it and it fits in memory, the sum of the computed kernels is kept
+    until another sum needs the memory; kernels of low rank multiply by their factors.
+    """
 
     @property
     def workspace(self) -> Workspace | None:
@@ -358,6 +362,26 @@ class ComputedSum(KernelSum):
 
     def __matmul__(self, V: Floats) -> Floats:
         return self.product(V)
+
+    def rough_product(self, V: Floats, *, single: bool) -> Floats:
+        assert self.workspace is not None
+        if not self.workspace.whole:
+            return self.product(V)
+        out, every = np.zeros(V.shape), np.arange(self.n_samples)
+        if any(part.factor() is None for part in self._parts):
+            with self.workspace.sum_of(self, self.n_samples, self._compute) as gram:
+                flat: Any = V.astype(gram.dtype, copy=False) if single else V
+                out += gram_product(gram, flat)
+        for part in self._parts:
+            if part.factor() is not None:
+                part.add_product(every, every, V, out)
+        return out
+
+    def _compute(self, out: Stored) -> None:
+        """Write the sum of the kernels without a factor."""
+        parts = [part for part in self._parts if part.factor() is None]
+        for k, part in enumerate(parts):
+            part.add_square(np.arange(self.n_samples), 0, out, fresh=k == 0)
 
     def moved_values(
         self,

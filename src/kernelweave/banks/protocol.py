@@ -155,6 +155,13 @@ class KernelOperator(ABC):
         """Multiply by the exact kernels, whatever their storage leaves out."""
         return self @ V
 
+    def rough_product(self, V: Floats, *, single: bool) -> Floats:
+        """Multiply again and again, as steps need it, where kernels are computed on demand.
+
+        ``single`` allows the arithmetic of the stored type.
+        """
+        return self @ V
+
     @abstractmethod
     def scaled(self, factor: float) -> KernelOperator:
         """Return a multiple."""

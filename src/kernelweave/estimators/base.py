@@ -207,7 +207,8 @@ class BaseMKL(GivenKernels, OutOfFold, FitMixin, NotebookSummary, BaseEstimator)
     ) -> Result:
         """Learn weights with the norm asked for."""
         problem = Problem(bank, Y, cost, self._make_loss(), self._weight_set())
-        return learn_weights(problem, Limits(self.tol, self.max_iter, report), start)
+        limits = Limits(self.tol, self.max_iter, report, self._is_provisional)
+        return learn_weights(problem, limits, start)
 
     def _weight_set(self) -> WeightSet:
         if self.norm == "uniform":

@@ -27,6 +27,7 @@ from kernelweave.rules import Link
 METHODS = ("auto", "sigmoid", "matrix", "vector", "temperature", "isotonic")
 
 _SOFTMAX = ("matrix", "vector", "temperature")  # of several classes
+_QUADRATIC = 1e-7  # gain of a step, relative to the loss, after which the next would be rounding
 _NEWTON_STEPS = 100
 _RIDGE = 10.0  # of the matrix, in rows; of 3, 10, 20, 40, 80, by the log-loss of fourteen tables
 _MOST_MIXED = 10  # classes up to which "auto" is a matrix, whose Hessian has k^4 entries
@@ -309,7 +310,8 @@ class _Matrix(_Slopes):
         p, error = self._error(point)
         design = np.column_stack([self.x, np.ones(len(p))])
         sides = (design[:, :, None] * p[:, None, :]).reshape(len(p), -1)
-        hessian = -(self.weight[:, None] * sides).T @ sides
+        sides *= np.sqrt(self.weight)[:, None]
+        hessian = -(sides.T @ sides)  # of a matrix and itself: half the work
         blocks = hessian.reshape(k + 1, k, k + 1, k)
         for t in range(k):
             blocks[:, t, :, t] += (design * (self.weight * p[:, t])[:, None]).T @ design
@@ -340,7 +342,7 @@ def _minimise(loss: _Slopes, point: Floats) -> Floats:
             if not crossing.any():
                 break
             free &= ~crossing
-        if abs(float(slope @ step)) <= 1e-10 * abs(best):
+        if abs(float(slope @ step)) <= _QUADRATIC * abs(best):
             return np.maximum(point - step, least)  # its error is its square
         share = 1.0
         while share > 1e-10:

@@ -19,11 +19,11 @@ from typing import Any
 
 import numpy as np
 
+from kernelweave import _core
 from kernelweave._types import Floats, Indices
 from kernelweave.errors import InputError, warn
 from kernelweave.kernels.base import is_number
 
-_BISECTIONS = 8  # of the range of the answer, which leave a score or two between the ends
 _MANY_FOLDS = 50  # from which on a search in each fold costs more than sorting all values
 
 
@@ -96,7 +96,11 @@ class FoldScores:
         rank -= 1e-9 * rank  # cumulated weights that are no integers have rounding errors
         if self.n_folds > _MANY_FOLDS:
             return self._by_sorting(predictions, rank)
-        return self._by_bisection(predictions, rank)
+        scores = np.concatenate([own for own, _ in self._sorted])
+        weights = np.concatenate([np.diff(cumulated) for _, cumulated in self._sorted])
+        ends = np.cumsum([len(own) for own, _ in self._sorted])
+        shifts = np.ascontiguousarray(predictions)
+        return _core.order_statistics(scores, weights, ends, shifts, rank)
 
     def _by_sorting(self, predictions: Floats, rank: float) -> Floats:
         alone = len(self.fold) == self.n_folds and (self.fold == np.arange(self.n_folds)).all()
@@ -109,40 +113,6 @@ class FoldScores:
         reached = np.cumsum(self.weight[order], axis=1) >= rank
         at = order[np.arange(len(values)), reached.argmax(axis=1)]
         return np.asarray(values[np.arange(len(values)), at])
-
-    def _by_bisection(self, predictions: Floats, rank: float) -> Floats:
-        """Bisect a value in all folds at once, and go on from score to score."""
-        # In every fold the scores that leave as large a share below: the answer is between them.
-        share, places = rank / float(self.weight.sum()), range(self.n_folds)
-        around = predictions[:, [k for k in places if len(self._sorted[k][0])]].copy()
-        filled = [(scores, weights) for scores, weights in self._sorted if len(scores)]
-        for k, (scores, weights) in enumerate(filled):
-            at = int(np.searchsorted(weights[1:], share * weights[-1] * (1 - 1e-12)))
-            around[:, k] += scores[min(at, len(scores) - 1)]
-        low, high = around.min(axis=1), around.max(axis=1)
-        low = np.nextafter(low - 1e-12 * np.abs(low), -np.inf)
-        for _ in range(_BISECTIONS):
-            middle = 0.5 * (low + high)
-            enough = self.below(middle[:, None] - predictions, equal=True) >= rank
-            high, low = np.where(enough, middle, high), np.where(enough, low, middle)
-        place = np.column_stack(
-            [
-                np.searchsorted(scores, low - predictions[:, k], side="right")
-                for k, (scores, _) in enumerate(self._sorted)
-            ]
-        )
-        longest = max(len(scores) for scores, _ in self._sorted) + 2  # none, and more than none
-        following, cumulated = np.full((2, self.n_folds, longest), np.inf)
-        for k, (scores, weights) in enumerate(self._sorted):
-            following[k, : len(scores)], cumulated[k, : len(weights)] = scores, weights
-        answer, left = low, np.arange(len(low))
-        while len(left):
-            values = predictions[left] + following[places, place[left]]
-            best = values.argmin(axis=1)
-            answer[left] = values[np.arange(len(left)), best]
-            place[left, best] += 1
-            left = left[cumulated[places, place[left]].sum(axis=1) < rank]
-        return np.asarray(answer)
 
 
 def warn_if_infinite(rank: float, coverage: float, n: float, what: str) -> None:

@@ -21,7 +21,7 @@ from kernelweave._types import Bools, Floats, Indices
 from kernelweave._validation import pick_rows
 from kernelweave.banks import Bank, KernelOperator
 from kernelweave.errors import silenced
-from kernelweave.inner import solve_inner, solve_multitask, unsolved
+from kernelweave.inner import Solution, solve_inner, solve_multitask, unsolved
 from kernelweave.inner.ridge_folds import RidgeInverse
 from kernelweave.kernels import are_given
 from kernelweave.losses import Loss
@@ -33,7 +33,6 @@ from .duplicates import MergedRows
 from .targets import Targets
 
 _MAX_INVERSE = 3000  # rows up to which one inverse costs less than a linear system for each fold
-_INNER_TOL = 0.1  # gap of a solve with held weights, relative to the tolerance of the fit
 
 # Fitted attributes of models with out-of-fold values, in model files; see `Declaration`.
 SAVED = {
@@ -73,6 +72,12 @@ class HeldProblem:
         alike = bool((self.cost == self.cost[:, :1]).all())
         return square and alike and self.relation is None and self.function is None
 
+    @property
+    def _is_separable(self) -> bool:
+        """Whether further outputs are problems of their own, which cost less together."""
+        pairs = self.loss.inner_solver is InnerSolver.SMO and self.loss.of_output(0) is self.loss
+        return pairs and self.relation is None and self.function is None
+
     def inverse(self, *, exact: bool = False) -> RidgeInverse:
         """Return the closed form of the square loss, from the exact kernels where asked for."""
         dense = self.kernel.dense()
@@ -84,7 +89,7 @@ class HeldProblem:
         """Solve without the rows that are not kept."""
         cost = self.cost * keep[:, None]
         start = self.loss.repair(self.dual_coef * keep[:, None], self.Y, cost)
-        tol = _INNER_TOL * self.tol
+        tol = self.tol
         if self.function is None:
             found = solve_multitask(
                 self.loss, self.kernel, self.Y, cost, self.relation, tol=tol, start=start
@@ -94,8 +99,20 @@ class HeldProblem:
             begin = unsolved(start, self.bank.values(self.function))
             begin = replace(begin, function=self.function)
             found = solve_inner(self.loss, self.kernel, self.Y, cost, tol=tol, start=begin)
-        bias = self.loss.value(found.fitted, self.Y, cost)[1] + self.shift
-        return HeldSolution(found.dual_coef, bias, found.fitted + bias, found.function)
+        return self._found(found)
+
+    def _found(self, solution: Solution) -> HeldSolution:
+        bias = solution.intercept + self.shift
+        return HeldSolution(solution.dual_coef, bias, solution.fitted + bias, solution.function)
+
+    def _solve_together(self, fold: Indices, n_folds: int) -> HeldSolution:
+        """Solve without each fold, as outputs of one problem that share rows of the kernel."""
+        Y, dual_coef = np.tile(self.Y, n_folds), np.tile(self.dual_coef, n_folds)
+        keep = np.repeat(fold[:, None] != np.arange(n_folds), self.Y.shape[1], axis=1)
+        cost = np.tile(self.cost, n_folds) * keep
+        start = self.loss.repair(dual_coef * keep, Y, cost)
+        begin = unsolved(start, self.kernel @ start)
+        return self._found(solve_inner(self.loss, self.kernel, Y, cost, tol=self.tol, start=begin))
 
     def without_folds(
         self, Y: Floats, fold: Indices, count: Callable[[], None]
@@ -113,13 +130,16 @@ class HeldProblem:
                 found.residual,
             )
             return Y - found.residual, joint
-        values, parts = np.empty_like(Y), []
-        for k, test in enumerate(groups):
-            part = self.solve(fold != k)
-            values[test] = part.values[test]
-            parts.append(part)
-            count()
-        return values, HeldSolution.stack(parts)
+        if self._is_separable:
+            joint = self._solve_together(fold, len(groups))
+        else:
+            parts = []
+            for k in range(len(groups)):
+                parts.append(self.solve(fold != k))
+                count()
+            joint = HeldSolution.stack(parts)
+        by_fold = joint.values.reshape(len(fold), len(groups), -1)
+        return by_fold[np.arange(len(fold)), fold], joint
 
 
 @dataclass(frozen=True)
@@ -171,6 +191,8 @@ class OutOfFold:
     _n_folds: int
     _folds: list[Any]  # models without each fold
     _n_functions: int  # models that this one holds as further outputs, where there are several
+
+    _is_provisional: bool = False  # whether a fit needs no certificate
 
     _few_solves: ClassVar[int] = 4  # per fold, where weights are learned again for probabilities
 
@@ -252,6 +274,7 @@ class OutOfFold:
             test, keep = np.flatnonzero(fold == k), fold != k
             some = replace(rows, cost=rows.cost * keep[:, None])
             twin: Any = self._twin(max_iter=max_iter)
+            twin._is_provisional = max_iter < self.max_iter
             with silenced():
                 start = self._fold_start(shared, result, some)
                 found = twin._learn(shared, some, start, None)
@@ -259,6 +282,7 @@ class OutOfFold:
                 twin._store(shared, found, some)
                 values[test] = twin._row_values(shared, found, some, test)
             twin.max_iter = self.max_iter
+            del twin._is_provisional
             models.append(twin)
             count()
         return LeftOut(values, fold, models, n_folds)

@@ -58,7 +58,7 @@ def solve_newton(
     """Solve for one kernel; see `solve_inner`. Outputs that are not coupled are solved in turn."""
     n_outputs = Y.shape[1]
     together = [slice(None)] if loss.is_coupled else [slice(o, o + 1) for o in range(n_outputs)]
-    if K.workspace is None or K.workspace.whole:
+    if K.workspace is None:
         K.dense()  # every row has a coefficient
     parts = []
     for outputs in together:

@@ -56,8 +56,8 @@ def rough_product(K: KernelOperator, V: Floats, *, single: bool = True) -> Float
 
     ``single`` allows the arithmetic of the stored type.
     """
-    if K.workspace is not None and not K.workspace.whole:
-        return K.product_at(np.arange(K.n_samples), V)
+    if K.workspace is not None:
+        return K.rough_product(V, single=single)
     gram = K.dense()
     flat: Any = V.astype(gram.dtype, copy=False) if single else V
     return gram_product(gram, flat).astype(np.float64, copy=False)

@@ -155,6 +155,7 @@ class Bounds:
 
     tol: float
     callback: Callback | None = None
+    provisional: bool = False  # of kernels as stored
     scale: float = 0.0  # loss of the function that is zero
     rounding: float = 0.0  # bound of the rounding error of both bounds, once measured
     at_rounding: bool = False  # whether a model was rejected because of it

@@ -27,7 +27,6 @@ class BundleOptions:
     Where a number has two names, the first is for banks whose quadratic forms are cheap.
     """
 
-    provisional: bool = False  # bounds of kernels as stored, for a caller who evaluates exact ones
     stop_if_nonsmooth: bool = False  # stop where J is nondifferentiable, for a caller who smooths
     working_cheap: int = 160  # kernels added at a time
     working: int = 40

@@ -33,7 +33,7 @@ class Evaluator:
         with np.errstate(over="ignore"):
             bounds.scale = self.loss.zero_loss(self.Y, self.cost)
         # Whether bounds are those of the exact kernels. None: never, these bounds are internal.
-        self.exact: bool | None = False
+        self.exact: bool | None = None if bounds.provisional else False
         self._lowest: tuple[float, DualPoint | None] = (-np.inf, None)
         self._best: WeightedSum  # of the best upper bound
         self._fitted: Floats  # by it

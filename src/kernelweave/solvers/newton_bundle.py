@@ -32,7 +32,7 @@ from .bounds import DualPoint, Iterate, Result
 from .bundle_model import DEFAULT_OPTIONS, BundleOptions, Cuts, Damping, minimise_curved
 from .evaluator import make_evaluator
 from .problem import Limits, Problem, WarmStart
-from .sample import start_from_function, take_sample
+from .sample import start_from_sample, take_sample
 
 
 def newton_bundle(
@@ -45,9 +45,10 @@ def newton_bundle(
     bundle = _Bundle(problem, limits, options)
     if start is None and len(problem.Y) >= bundle.sample_rows:
         tol = options.sample_tol_on_demand if bundle.on_demand else options.sample_tol
-        sample = Limits(tol, max(1, limits.max_iter // 2))
-        internal = replace(options, provisional=True, stop_if_nonsmooth=False)
-        bundle.guess(_Bundle(take_sample(problem), sample, internal).run(None))
+        sample = Limits(tol, max(1, limits.max_iter // 2), provisional=True)
+        internal = replace(options, stop_if_nonsmooth=False)
+        part, index = take_sample(problem)
+        bundle.guess(_Bundle(part, sample, internal).run(None), index)
     return bundle.run(start)
 
 
@@ -60,8 +61,6 @@ class _Bundle:
         self.tol, self.max_iter, self.options = limits.tol, limits.max_iter, options
         self.bounds = limits.bounds()
         self.evaluator = make_evaluator(problem, self.bounds)
-        if options.provisional:
-            self.evaluator.exact = None
         self.listed = Listed(self.bank, centred=self.loss.fit_intercept)
         # A large working set saves solves and costs passes, so it is for banks with cheap ones.
         n, m = self.bank.n_samples, self.bank.n_kernels
@@ -74,7 +73,7 @@ class _Bundle:
         self.curvature: Curvature | None = None
         self.ahead: Solution | None = None  # start of the next solve, by coefficients that follow
         self.which: Indices = np.arange(0)
-        self.guessed: Result | None = None
+        self.guessed: tuple[Result, Indices] | None = None  # on a sample, and its rows
         self.aside, self.aside_gap = options.aside, np.inf
         self.asides_left = options.max_asides if options.stop_if_nonsmooth else np.inf
         self.promised = np.inf  # gain of the last step that the model promised
@@ -220,12 +219,12 @@ class _Bundle:
         self.cuts.push(point if better else new)
         return new if better else point
 
-    def guess(self, sample: Result) -> None:
-        """Begin from the result on a sample.
+    def guess(self, sample: Result, index: Indices) -> None:
+        """Begin from the result on some rows.
 
         Its weights show which kernels matter, so the working set is smaller and pricing rarer.
         """
-        self.guessed = sample
+        self.guessed = sample, index
         self.working, self.patience = self.options.working, self.options.patient
         # First steps are short; less so where solves cost much more than steps.
         self.damping.mu = 0.004 if self.on_demand else 0.04
@@ -263,8 +262,7 @@ class _Bundle:
         else:
             kernel = self.bank.combine(self._first_weights())
             # The function that a sample suggests is near that of all rows.
-            sampled = None if self.guessed is None else self.guessed.function
-            first = start_from_function(self.evaluator, sampled)
+            first = self.guessed and start_from_sample(self.evaluator, kernel, *self.guessed)
         solution = self.evaluator.solve(kernel, tol=1e-3, start=first)
         quadratic_forms = self.listed.read(solution.dual_coef)
         self.bounds.n_passes += self.listed.n_passes
@@ -277,7 +275,7 @@ class _Bundle:
     def _first_weights(self) -> Floats:
         """Return the weights of a sample, or the slopes of a rough solution with equal weights."""
         if self.guessed is not None:
-            return self.guessed.weights
+            return self.guessed[0].weights
         m = self.bank.n_kernels
         uniform = np.full(m, 1.0 / m)
         rough = self.evaluator.solve(self.bank.combine(uniform, coarse=True), tol=0.1)

@@ -42,10 +42,11 @@ class Limits:
     tol: float  # relative duality gap
     max_iter: int = 200  # maximum number of inner solves; may be exceeded by one step
     callback: Callback | None = None  # called with every `Step`
+    provisional: bool = False  # bounds of kernels as stored, where nothing has to be certified
 
     def bounds(self) -> Bounds:
         """Return bounds of which nothing is known yet."""
-        return Bounds(self.tol, self.callback)
+        return Bounds(self.tol, self.callback, self.provisional)
 
     def after(self, solves: int) -> Limits:
         """Return the limits once some solves are spent; one more is always allowed."""

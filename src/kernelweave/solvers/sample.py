@@ -1,7 +1,8 @@
 """Starts of inner solves, from a warm start or from the solution on a sample of the rows.
 
 A Nystroem fit begins from the function of a sample, which fits in memory wherever the rows are: a
-table in memory, in a file and in the parts of Dask goes the same way from there.
+table in memory, in a file and in the parts of Dask goes the same way from there. So does a fit of a
+smooth loss, whose Newton steps begin from any function.
 """
 
 from __future__ import annotations
@@ -10,10 +11,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from kernelweave._types import Floats
+from kernelweave._types import Indices
 from kernelweave.banks import WeightedSum
 from kernelweave.inner import Solution, solve_inner, unsolved
+from kernelweave.inner.curvature import is_smooth
 
+from .bounds import Result
 from .evaluator import Evaluator
 from .problem import Problem, WarmStart
 
@@ -35,8 +38,8 @@ class SampleOptions:
 _OPTIONS = SampleOptions()
 
 
-def take_sample(problem: Problem) -> Problem:
-    """Return the same problem over some of the rows.
+def take_sample(problem: Problem) -> tuple[Problem, Indices]:
+    """Return the same problem over some of the rows, and these rows.
 
     Rows are evenly spaced among those of equal targets; small classes are taken whole. Costs are
     raised so that errors weigh against the norm as they do on all rows.
@@ -58,12 +61,13 @@ def take_sample(problem: Problem) -> Problem:
     index, factors = np.concatenate(rows), np.concatenate(raised)
     in_order = np.argsort(index)
     index, factors = index[in_order], factors[in_order]
-    return replace(
+    part = replace(
         problem,
         bank=problem.bank.take(index),
         Y=np.ascontiguousarray(Y[index]),
         cost=factors[:, None] * problem.cost[index],
     )
+    return part, index
 
 
 def first_solution(
@@ -73,17 +77,30 @@ def first_solution(
     if start is not None:
         repaired = evaluator.loss.repair(start.dual_coef, evaluator.Y, evaluator.cost)
         return evaluator.start(kernel, repaired)
-    if kernel.features() is None or len(evaluator.Y) < _OPTIONS.min_rows:
+    if not _starts_from_sample(evaluator, kernel) or len(evaluator.Y) < _OPTIONS.min_rows:
         return None
-    part = take_sample(evaluator.problem)
+    part, index = take_sample(evaluator.problem)
     sampled = part.bank.combine(kernel.weights)
     found = solve_inner(part.loss, sampled, part.Y, part.cost, tol=_OPTIONS.tol)
-    return start_from_function(evaluator, found.function)
+    return start_from_sample(evaluator, kernel, found, index)
 
 
-def start_from_function(evaluator: Evaluator, function: Floats | None) -> Solution | None:
-    """Return the start of an inner solver from a function of Nystroem features, if there is one."""
-    if function is None:
+def start_from_sample(
+    evaluator: Evaluator, kernel: WeightedSum, sample: Solution | Result, index: Indices
+) -> Solution | None:
+    """Return the start of an inner solver from the function that was found on some rows, if any."""
+    if not _starts_from_sample(evaluator, kernel):
         return None
-    start = unsolved(np.zeros_like(evaluator.Y), evaluator.bank.values(function))
-    return replace(start, function=function)
+    nothing = np.zeros_like(evaluator.Y)
+    if sample.function is not None:
+        start = unsolved(nothing, evaluator.bank.values(sample.function))
+        return replace(start, function=sample.function)
+    if kernel.features() is not None:
+        return None
+    # Coefficients outside their box: Newton steps need only the function that belongs to them.
+    nothing[index] = sample.dual_coef
+    return evaluator.start(kernel, nothing)
+
+
+def _starts_from_sample(evaluator: Evaluator, kernel: WeightedSum) -> bool:
+    return kernel.features() is not None or is_smooth(evaluator.loss, kernel)

@@ -20,7 +20,6 @@ import numpy as np
 from kernelweave.losses import Smoothed
 
 from .bounds import Bounds, Callback, Result
-from .bundle_model import BundleOptions
 from .evaluator import Evaluator, make_evaluator
 from .newton_bundle import newton_bundle
 from .problem import Limits, Problem, WarmStart
@@ -69,9 +68,10 @@ def solve_by_smoothing(
             0.5 * tol if close else options.rough * tol,
             limits.max_iter - bounds.solves,
             _counted(limits.callback, bounds.solves),
+            provisional=True,
         )
         part = replace(problem, loss=smoothed)
-        found = newton_bundle(part, stage, start, BundleOptions(provisional=True))
+        found = newton_bundle(part, stage, start)
         _count(bounds, found)
         offer_result(evaluator, found)
         bounds.note()
