@@ -94,7 +94,8 @@ def test_rows_are_encoded_once_where_tables_do_not_change():
     usual = encoding.encode(frame)
     with encode_once():
         first = encoding.encode(frame)
-        assert encoding.encode(frame) is first and not first.flags.writeable
+        assert encoding.encode(frame) is first
+        assert not first.flags.writeable
         assert encoding.encode(frame.iloc[:3]).shape[0] == 3
         assert encoding.standardised().encode(frame) is not first
     assert np.array_equal(first, usual)
