@@ -72,6 +72,23 @@ assert "scipy.interpolate._bsplines" in sys.modules
     subprocess.run([sys.executable, "-c", script], check=True)
 
 
+def test_geometric_means_of_gradient_boosting_need_no_statistics():
+    script = """
+import sys
+from kernelweave.cli.startup import defer
+defer()
+import numpy as np
+from scipy.stats import gmean
+values = np.array([[1.0, 4.0], [2.0, 8.0]])
+quick = gmean(values, axis=1)
+assert "scipy.stats._stats_py" not in sys.modules
+import scipy.stats._stats_py
+assert np.allclose(quick, scipy.stats._stats_py.gmean(values, axis=1), rtol=1e-15)
+assert np.allclose(gmean(values, axis=1, weights=[1.0, 0.0]), values[:, 0])
+"""
+    subprocess.run([sys.executable, "-c", script], check=True)
+
+
 @pytest.mark.parametrize("given", [None, "2"])
 def test_blas_has_one_thread_unless_the_user_says_otherwise(given):
     script = "import os; from kernelweave.cli.startup import defer; defer()"

@@ -80,10 +80,19 @@ class _DeferredName:
         return getattr(self._module, self._name)
 
     def __call__(self, *args: Any, **options: Any) -> Any:
+        if self._name == "gmean" and len(args) == 1 and options.keys() == {"axis"}:
+            return _geometric_mean(args[0], options["axis"])
         return self._found()(*args, **options)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._found(), name)
+
+
+def _geometric_mean(values: Any, axis: Any) -> Any:
+    """Return what gradient boosting of several classes needs `scipy.stats` for: a fifth second."""
+    import numpy as np
+
+    return np.exp(np.mean(np.log(values), axis=axis))
 
 
 def defer(modules: Mapping[str, tuple[str, ...]] = SELDOM_USED) -> None:
