@@ -1,6 +1,7 @@
 """Lattices of products as they are written: ladders, and what is refused."""
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from kernelweave import (
@@ -29,6 +30,34 @@ def test_ladders_are_written_out():
     assert [len(ladder) for ladder in named.expand(X)] == [2, 2]
     assert ProductLattice(RBF()).ladders == ((RBF(),),)
     assert ProductLattice([[RBF(), Polynomial(2)]]) == ProductLattice(((RBF(), Polynomial(2)),))
+
+
+def test_default_ladders_of_mixed_tables():
+    n = 40
+    frame = pd.DataFrame(
+        {
+            "size": np.linspace(0.0, 1.0, n),
+            "day": pd.Timestamp("2024-01-01") + pd.to_timedelta(np.arange(n) * 9, unit="D"),
+            "town": ["Ulm", None, "Bonn", "Ulm"] * 10,
+            "dose": np.where(np.arange(n) % 5 == 0, np.nan, np.arange(n) % 7),
+            "wet": np.arange(n) % 2 == 0,
+            "row": [f"r{i}" for i in range(n)],  # names tell nothing
+        }
+    )
+    kernels = [kernel for (kernel,) in ProductLattice().expand(frame)]
+    columns = [str(kernel).split(" on ")[1] for kernel in kernels]
+    assert columns == ["size", "day", "town", "dose", "wet"]
+    dose = kernels[3](frame)
+    assert dose[0, 5] == pytest.approx(1.0)  # two gaps
+    assert dose[3, 10] < 0.9  # a gap is not the median, which is 3
+    assert kernels[1](frame).shape == (n, n)
+    assert kernels[0](frame.assign(size=np.nan)).max() == 1.0  # gaps that training rows had not
+    for rule in ("refuse", "fill"):
+        assert ProductLattice(missing=rule).missing == rule
+    with pytest.raises(InputError, match="missing"):
+        [kernel(frame) for (kernel,) in ProductLattice(missing="refuse").expand(frame)]
+    with pytest.raises(InputError, match="no column to learn from"):
+        ProductLattice().expand(frame[["row"]])
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """The program starts without modules that it may never use."""
 
+import os
 import subprocess
 import sys
 
@@ -54,6 +55,47 @@ import scipy.stats
 assert rankdata([2, 1]).tolist() == scipy.stats.rankdata([2, 1]).tolist()
 """
     subprocess.run([sys.executable, "-c", script], check=True)
+
+
+def test_integrals_and_splines_are_imported_when_they_are_used():
+    script = """
+import sys
+from kernelweave.cli.startup import defer
+defer()
+import sklearn.metrics, sklearn.preprocessing
+assert "scipy.integrate._quadrature" not in sys.modules
+assert "scipy.interpolate._bsplines" not in sys.modules
+assert sklearn.metrics.auc([0, 1], [0, 1]) == 0.5
+assert sklearn.preprocessing.SplineTransformer().fit_transform([[0.0], [1.0]]).shape == (2, 7)
+assert "scipy.interpolate._bsplines" in sys.modules
+"""
+    subprocess.run([sys.executable, "-c", script], check=True)
+
+
+def test_geometric_means_of_gradient_boosting_need_no_statistics():
+    script = """
+import sys
+from kernelweave.cli.startup import defer
+defer()
+import numpy as np
+from scipy.stats import gmean
+values = np.array([[1.0, 4.0], [2.0, 8.0]])
+quick = gmean(values, axis=1)
+assert "scipy.stats._stats_py" not in sys.modules
+import scipy.stats._stats_py
+assert np.allclose(quick, scipy.stats._stats_py.gmean(values, axis=1), rtol=1e-15)
+assert np.allclose(gmean(values, axis=1, weights=[1.0, 0.0]), values[:, 0])
+"""
+    subprocess.run([sys.executable, "-c", script], check=True)
+
+
+@pytest.mark.parametrize("given", [None, "2"])
+def test_blas_has_one_thread_unless_the_user_says_otherwise(given):
+    script = "import os; from kernelweave.cli.startup import defer; defer()"
+    script += f"; assert os.environ['OPENBLAS_NUM_THREADS'] == {given or '1'!r}"
+    kept = {k: v for k, v in os.environ.items() if k != "OPENBLAS_NUM_THREADS"}
+    own = {} if given is None else {"OPENBLAS_NUM_THREADS": given}
+    subprocess.run([sys.executable, "-c", script], check=True, env=kept | own)
 
 
 def test_garbage_is_collected_as_before_after_a_command(tmp_path, capsys):

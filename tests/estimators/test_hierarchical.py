@@ -182,6 +182,25 @@ def test_frames_of_mixed_types():
         assert model.predict(made[:5]).shape == (5,)
 
 
+def test_default_kernels_take_dates_and_gaps_unless_told_otherwise():
+    random = np.random.default_rng(1)
+    day = pd.Timestamp("2024-01-01") + pd.to_timedelta(random.integers(0, 365, 80), unit="D")
+    frame = pd.DataFrame(
+        {"x": random.normal(size=80), "day": day, "kind": ["a", "b", None, "b"] * 20}
+    )
+    late = (frame.day.dt.month > 6).to_numpy()
+    y = 2.0 * late + frame.kind.isna()
+    frame.loc[::9, "x"] = np.nan
+    model = HierarchicalMKLRegressor(C=100).fit(frame, y)
+    assert model.score(frame, y) > 0.9
+    blind = HierarchicalMKLRegressor(C=100).fit(frame[["x"]], y)
+    assert blind.score(frame[["x"]], y) < 0.7
+    with pytest.raises(InputError, match="issing"):
+        HierarchicalMKLRegressor(missing="refuse").fit(frame, y)
+    off = HierarchicalMKLRegressor(missing="off").fit(frame[["x", "kind"]], y)
+    assert np.isfinite(off.predict(frame[["x", "kind"]])).all()
+
+
 def test_the_number_of_threads_does_not_matter():
     one, two = (HierarchicalMKLClassifier(C=30.0, n_jobs=n).fit(*table(150, 5)) for n in (1, 2))
     assert one.objective_ == two.objective_

@@ -11,6 +11,7 @@ from kernelweave.kernels.encoding import (
     DateEncoding,
     NumberEncoding,
     TableEncoding,
+    encode_once,
 )
 
 
@@ -85,6 +86,20 @@ def test_bad_tables_get_a_sentence():
         encoding.encode(pd.DataFrame({"size": ["large", "small"]}))
     with pytest.raises(InputError, match="no column 'size'"):
         encoding.encode(FRAME[["town"]])
+
+
+def test_rows_are_encoded_once_where_tables_do_not_change():
+    frame = FRAME.copy()
+    encoding = TableEncoding.learn(frame)
+    usual = encoding.encode(frame)
+    with encode_once():
+        first = encoding.encode(frame)
+        assert encoding.encode(frame) is first
+        assert not first.flags.writeable
+        assert encoding.encode(frame.iloc[:3]).shape[0] == 3
+        assert encoding.standardised().encode(frame) is not first
+    assert np.array_equal(first, usual)
+    assert encoding.encode(frame) is not first
 
 
 def test_new_levels_are_reported_and_gaps_are_not():

@@ -13,6 +13,8 @@ from kernelweave._types import Floats
 from kernelweave.errors import InputError, InputTypeError
 from kernelweave.kernels import RBF, Kernel, KernelFamily, Overlap
 from kernelweave.kernels.base import is_number
+from kernelweave.kernels.column_encoding import CategoryEncoding
+from kernelweave.kernels.encoding import NothingToEncodeError, TableEncoding
 from kernelweave.kernels.given import encodes_gaps, takes_sparse, with_missing, with_targets
 from kernelweave.kernels.spread import typical_distance
 from kernelweave.kernels.table import columns_key, read_table
@@ -33,8 +35,9 @@ class ProductLattice:
     ladders : list, KernelFamily or None
         Of each ladder a list of its kernels, or one kernel; a family gives one ladder for all its
         kernels on the same columns, so that ``rbf_ladder([4, 1], per_feature=True)`` gives one of
-        two rungs for each column. None: a Gaussian on every numeric column, with the root mean
-        squared distance between two rows as width, and `Overlap` on every other.
+        two rungs for each column. None: a Gaussian on every column of numbers or dates, with the
+        root mean squared distance between two rows as width, and `Overlap` on every other. Dates
+        become a number and places in the year, week and day.
     base : float
         Positive. What a rung multiplies the cost by; the larger, the lower the order of the
         products that are learned, and the fewer of them are looked at.
@@ -43,9 +46,10 @@ class ProductLattice:
     max_visited : int
         Products that one search looks at before it gives up. What is learned then has no
         certificate.
-    missing : {"refuse", "off", "fill", "expected"}
+    missing : {"refuse", "off", "fill", "expected"} or None
         The rule for missing values of kernels that have none; see the guide "Some of my data are
-        missing".
+        missing". None: default kernels of a table that is not sparse fill gaps, with an indicator
+        beside numbers and dates; other kernels refuse them.
 
     Examples
     --------
@@ -59,7 +63,7 @@ class ProductLattice:
     base: float = 2.0
     max_order: int | None = None
     max_visited: int = 1_000_000
-    missing: str = "refuse"
+    missing: str | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "ladders", _read_ladders(self.ladders))
@@ -78,21 +82,23 @@ class ProductLattice:
                 f"ProductLattice(max_visited={self.max_visited!r}): max_visited must be a whole "
                 "number >= 1."
             )
-        RBF(missing=self.missing)  # refuses unknown rules
+        RBF(missing=self.missing or "refuse")  # refuses unknown rules
 
     @property
     def encodes_gaps(self) -> bool:
         """Whether missing values in its columns are taken."""
+        if self.missing is None:
+            return encodes_gaps(self.ladders)
         return self.missing != "refuse" or encodes_gaps(self.ladders or ())
 
     @property
     def takes_sparse(self) -> bool:
         """Whether ``X`` may be a sparse matrix."""
-        return self.missing in ("refuse", "off") and takes_sparse(self.ladders)
+        return self.missing in (None, "refuse", "off") and takes_sparse(self.ladders)
 
     def with_missing(self, rule: str) -> ProductLattice:
         """Return this lattice with a rule for missing values, unless it has one already."""
-        return self if self.missing != "refuse" else replace(self, missing=rule)
+        return replace(self, missing=rule) if self.missing in (None, "refuse") else self
 
     def expand(self, X: Any, sample_weight: Floats | None = None) -> list[list[Kernel]]:
         """Write out the ladders for ``X``.
@@ -164,15 +170,46 @@ def _read_ladders(ladders: Any) -> tuple[KernelFamily | tuple[Kernel, ...], ...]
     return tuple(out)
 
 
-def _default_ladders(X: Any, sample_weight: Floats | None, missing: str) -> list[list[Kernel]]:
+def _default_ladders(
+    X: Any, sample_weight: Floats | None, missing: str | None
+) -> list[list[Kernel]]:
     table = read_table(X, "kernels")
     everything = table.positions(None, "kernels")
-    out: list[list[Kernel]] = []
-    for key, number in zip(table.keys(everything), table.numeric(), strict=True):
+    encodes = missing is None and not table.is_sparse
+    rule = "fill" if encodes else missing or "refuse"
+    kernels: dict[Any, Kernel] = {}
+    keys = table.keys(everything)
+    for key, number in zip(keys, table.numeric(), strict=True):
         if number:
-            rows = table.numbers(key, "kernels", gaps=missing != "refuse")
-            kernel: Kernel = RBF(typical_distance(rows, sample_weight, [key]), columns=key)
+            rows = table.numbers(key, "kernels", gaps=rule != "refuse")
+            if not encodes or np.isfinite(rows).all():
+                kernels[key] = RBF(typical_distance(rows, sample_weight, [key]), columns=key)
+        elif not encodes:
+            kernels[key] = Overlap(columns=key)
+    if unusual := [key for key in keys if key not in kernels]:
+        kernels |= _encoded_kernels(X, unusual, sample_weight, some=bool(kernels))
+    ordered = [kernels[key] for key in keys if key in kernels]
+    return [[with_missing(kernel, rule).bound(X, sample_weight)] for kernel in ordered]
+
+
+def _encoded_kernels(
+    X: Any, columns: list[Any], sample_weight: Floats | None, *, some: bool
+) -> dict[Any, Kernel]:
+    """Return a kernel for each of the columns that varies; ``some``: there are others.
+
+    Those of text compare levels, those of dates and of numbers with gaps encoded values.
+    """
+    try:
+        encoding = TableEncoding.learn(X, columns, sample_weight)
+    except NothingToEncodeError:
+        if some:
+            return {}
+        raise
+    kernels: dict[Any, Kernel] = {}
+    for key, part in zip(encoding.keys, encoding.encodings, strict=True):
+        if isinstance(part, CategoryEncoding):
+            kernels[key] = Overlap(columns=key)
         else:
-            kernel = Overlap(columns=key)
-        out.append([with_missing(kernel, missing).bound(X, sample_weight)])
-    return out
+            own = encoding.only([key])
+            kernels[key] = RBF(typical_distance(own.encode(X), sample_weight), columns=own)
+    return kernels

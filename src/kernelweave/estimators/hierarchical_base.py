@@ -54,7 +54,7 @@ class BaseHierarchical(TaskOutputs, PathMixin, BaseMKL):
         A dict of nodes (any hashable) and kernels; a directed graph with edges from parents to
         children and a node attribute ``kernel``; a list, whose nodes are its positions; or a
         lattice of products, explored on demand. None: `ProductLattice()`, all products of
-        one-feature kernels.
+        one-feature kernels on numbers, categories, dates and gaps.
     parents : dict or None
         Parents of each node of a dict or list of kernels; nodes that are missing have none.
     node_cost : float, dict, callable or None
@@ -159,7 +159,7 @@ class BaseHierarchical(TaskOutputs, PathMixin, BaseMKL):
         return DagWarmStart.at(result, ratio)
 
     def _default_kernels(self) -> Any:
-        return ProductLattice()
+        return ProductLattice(missing="refuse" if self.missing == "refuse" else None)
 
     def _graph(self, rows: MergedRows) -> ExplicitDag | ProductGraph:
         kernels = self._with_targets(self._given_kernels(), rows.Y)

@@ -186,6 +186,8 @@ class TablePreparer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             return dates
         if not self.numeric_[j]:
             word = _GAP if self.missing == "fill" or name in self.texts else None
+            if _is_text(column) and (word is None or not column.null_count()):
+                return column
             words = [word if value is None else str(value) for value in _known(column)]
             texts: nw.Series[Any] = nw.new_series(name, words, nw.String, backend=backend)
             return texts
@@ -268,6 +270,12 @@ def _row_numbers(X: Any) -> NDArray[Any] | None:
 def is_numeric(column: nw.Series[Any]) -> bool:
     """Return whether a column holds numbers or booleans."""
     return column.dtype.is_numeric() or column.dtype == nw.Boolean
+
+
+def _is_text(column: nw.Series[Any]) -> bool:
+    """Return whether a column is text of the type that its library gives to new text."""
+    native = getattr(column.to_native(), "dtype", "str")  # pandas has several
+    return column.dtype == nw.String and str(native) in ("str", "String")
 
 
 def _frame(X: Any) -> nw.DataFrame[Any]:

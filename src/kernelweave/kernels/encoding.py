@@ -9,7 +9,9 @@ leave-one-out errors stay unbiased.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from datetime import date, datetime
 from decimal import Decimal
@@ -38,6 +40,21 @@ from .table import Columns, Encoding, Table, normal_columns, read_table
 _ALIKE = 0.95  # ratio of the smallest to the largest spread from which columns are alike
 _TINY = 1e-6  # spread, relative to the largest, of columns that do not matter
 _DAYS = np.timedelta64(1, "D")
+
+
+_KNOWN: ContextVar[dict[tuple[int, str], tuple[Any, Floats]] | None] = ContextVar(
+    "encoded rows", default=None
+)
+
+
+@contextmanager
+def encode_once() -> Iterator[None]:
+    """Keep encoded rows of tables, which must not be changed meanwhile, and use them again."""
+    token = _KNOWN.set({})
+    try:
+        yield
+    finally:
+        _KNOWN.reset(token)
 
 
 class NothingToEncodeError(InputError):
@@ -185,6 +202,16 @@ class TableEncoding(Encoding):
 
     def encode(self, X: Any) -> Floats:
         """Return the encoded rows, of shape (n_rows, n_encoded)."""
+        known = _KNOWN.get()
+        if known is None:
+            return self._encode(X)
+        if (id(X), self.key) not in known:
+            rows = self._encode(X)
+            rows.setflags(write=False)
+            known[id(X), self.key] = X, rows  # X is kept, so that no other table gets its number
+        return known[id(X), self.key][1]
+
+    def _encode(self, X: Any) -> Floats:
         table = read_table(X, "X")
         parts = []
         for key, encoding in zip(self.keys, self.encodings, strict=True):

@@ -39,6 +39,7 @@ _WALKED = 40  # background rows of a learned metric
 _WALK_WORK = 6e7  # its steps times terms: a quarter of a second
 _PAIR_WORK = 2e8  # the same for pairs, which are left out of slow models
 _PAIR_ROWS = 27_000.0  # predictions that pairs take: 15 pairs, 36 points, 50 rows
+_EXPONENTIAL = 10.0  # operations for the exponential of a term
 _NODES = 4.0  # operations for each term and column where these are products or sums
 _LITTLE = 0.02  # length of a bar that is not worth a word
 _SURE = 2.0  # standard errors of a band
@@ -282,7 +283,7 @@ def _fast_enough(model: Any, X: Any) -> bool:
 def _prediction_work(estimator: Any, n_columns: int) -> float:
     """Return the operations of the prediction of one row."""
     n_outputs = int(np.size(getattr(estimator, "classes_", 0)))
-    return _n_terms(estimator) * (n_columns + n_outputs)
+    return _n_terms(estimator) * (n_columns + n_outputs + _EXPONENTIAL)
 
 
 def _n_terms(estimator: Any) -> float:

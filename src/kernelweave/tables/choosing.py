@@ -22,6 +22,7 @@ from threadpoolctl import threadpool_limits
 
 from kernelweave._types import Floats, Indices
 from kernelweave.estimators.combination import undo_logarithm
+from kernelweave.kernels.encoding import encode_once
 
 from .blending import Calibration, best_scale, calibrate
 from .candidates import Candidate, Task
@@ -37,7 +38,7 @@ from .scoring import (
 from .sureness import SureFit, fit_surely
 
 _WORSE = 3.0  # standard errors by which a candidate must be worse to leave the race
-_BEHIND = 1.0  # the same for references, which stay as long as they may be the best
+_BEHIND = 0.0  # the same for references, which stay as long as they are ahead
 _SKEW = 1.0  # skewness of a positive target from which on its logarithm is tried
 _ENOUGH_ROWS = 300  # rows left out from which on the score of the only candidate left is known
 _COSTS = (1e-3, 1e3)  # limits of the values of C
@@ -154,6 +155,7 @@ class Race:
         for k, (_, test) in enumerate(folds):
             self.part[test] = k
         self._tasks: dict[Any, tuple[Task, Any]] = {}  # by fold and form, with rows left out
+        self._calibrated: dict[Any, Floats] = {}  # by entry, setting and number of rows
 
     @cached_property
     def codes(self) -> Any:
@@ -197,7 +199,7 @@ class Race:
             self._fit(entry, k, sorted(entry.values) or range(len(entry.settings)))
 
     def _fit(self, entry: Entry, k: int, wanted: Sequence[int]) -> None:
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), encode_once():
             warnings.simplefilter("ignore")  # of models that are not written
             task, new = self._task(entry.candidate, k)
             for group in _sharing(entry, wanted):
@@ -285,7 +287,11 @@ class Race:
             return rows, (raw + offset) * best_scale(y + offset, raw + offset) - offset
         if entry.has_proba:
             return rows, values
-        return rows, calibrate(values, y, self._parts(rows), self.n_outputs)
+        key = entry.name, s, len(rows)
+        if key not in self._calibrated:
+            found = calibrate(values, y, self._parts(rows), self.n_outputs)
+            self._calibrated[key] = found
+        return rows, self._calibrated[key]
 
     def _parts(self, rows: Indices) -> Indices:
         """Return the folds of rows; halves where there is one."""
