@@ -23,7 +23,7 @@ struct SortedLists {
 // where they do not reach it.
 inline void order_statistics(const SortedLists& lists, Matrix<const double> shifts, double rank,
                              std::span<double> out) {
-    constexpr std::size_t kRows = 256, kFew = 8;  // rows of a task; values of a list where halving ends
+    constexpr std::size_t kRows = 256, kFew = 4;  // rows of a task; values of a list where halving ends
     const std::size_t n_lists = lists.ends.size();
     std::vector<double> before(lists.values.size() + 1, 0.0);  // cumulated weights of the values before each
     for (std::size_t i = 0; i < lists.values.size(); ++i) before[i + 1] = before[i] + lists.weights[i];
@@ -49,13 +49,12 @@ inline void order_statistics(const SortedLists& lists, Matrix<const double> shif
                 if (high[longest] - low[longest] <= kFew) break;
                 const double pivot = at(longest, low[longest] + (high[longest] - low[longest]) / 2);
                 for (std::size_t k = 0; k < n_lists; ++k) {  // the first value above the pivot
-                    std::size_t a = low[k], b = high[k];
-                    while (a < b) {
-                        const std::size_t i = a + (b - a) / 2;
-                        if (at(k, i) <= pivot) a = i + 1;
-                        else b = i;
+                    std::size_t a = low[k], left = high[k] - low[k];
+                    for (std::size_t half = left / 2; left > 1; half = left / 2) {  // without a branch
+                        a += at(k, a + half - 1) <= pivot ? half : 0;
+                        left -= half;
                     }
-                    middle[k] = a;
+                    middle[k] = a + (left == 1 && at(k, a) <= pivot ? 1 : 0);
                 }
                 const bool enough = reached(middle) >= rank;
                 if (enough && middle == high) break;  // equal values

@@ -16,6 +16,7 @@ from kernelweave.kernels.distances import squared_distances
 from .views import Views, gaussian_rate
 
 _FUSED_COLUMNS = 64  # up to which tiles beat distances by a matrix product; by hand
+_FUSED_OUTPUTS = 16  # up to which tiles are multiplied at once, not joined to a block; by hand
 
 
 def cross_block(
@@ -24,7 +25,7 @@ def cross_block(
     """Return ``sum_j weights_j k_j(A, B)``, or its product with ``V``.
 
     Gaussians on the same columns share their distances, as in a bank. Products with Gaussians and
-    Laplacians are summed tile by tile; no block of theirs is formed.
+    Laplacians are summed tile by tile; of few outputs, no block of theirs is formed.
 
     Parameters
     ----------
@@ -81,7 +82,12 @@ def _fused_products(
     for (_, squared), members in groups.items():
         ids, rates = (np.array(part) for part in zip(*members, strict=True))
         table = np.concatenate([A[ids[0]], B[ids[0]]])
-        out += _core.tile_products(table, squared, rates, weights[ids], rows, points, V)
+        if V.shape[1] <= _FUSED_OUTPUTS:
+            out += _core.tile_products(table, squared, rates, weights[ids], rows, points, V)
+            continue
+        block = np.empty((A.n_samples, B.n_samples))
+        _core.tile_sums(table, squared, rates, weights[ids], rows, points, False, block)
+        out += block @ V
     return rest, out
 
 
