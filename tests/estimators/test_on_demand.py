@@ -178,6 +178,21 @@ def test_smooth_losses_multiply_by_the_whole_matrix(kind, norm, held, many, monk
         assert_allclose(model.predict_proba(X), stored.predict_proba(X), atol=0.05)
 
 
+def test_intervals_from_one_matrix(request, monkeypatch):
+    model = MKLRegressor(KERNELS, loss="square", intervals="jackknife+", norm="uniform")
+    stored = clone(model).fit(X, SIGNAL).predict_interval(X[:50])
+    request.getfixturevalue("many")
+    columns, multiply = [], on_demand.ComputedSum.exact_product
+    monkeypatch.setattr(
+        on_demand.ComputedSum,
+        "exact_product",
+        lambda self, V: columns.append(V.shape[1]) or multiply(self, V),
+    )
+    computed = clone(model).fit(X, SIGNAL).predict_interval(X[:50])
+    assert_allclose(computed, stored, atol=1e-9)
+    assert max(columns, default=1) == 1  # products with n columns would take minutes
+
+
 def test_threads_do_not_change_a_bit(many):
     fits = [MKLClassifier(KERNELS, C=2.0, n_jobs=n_jobs).fit(X, SIGNAL > 0) for n_jobs in (1, 2, 3)]
     for other in fits[1:]:

@@ -80,8 +80,12 @@ class HeldProblem:
 
     def inverse(self, *, exact: bool = False) -> RidgeInverse:
         """Return the closed form of the square loss, from the exact kernels where asked for."""
-        dense = self.kernel.dense()
-        if exact:  # storage may be in single precision, or leave something out
+        bank, every = self.bank, np.arange(len(self.Y))
+        if not exact:
+            dense = self.kernel.dense()
+        elif self.kernel.workspace is not None and bank is not None and not bank.leaves_out:
+            dense = self.kernel.block(every, every)  # computed in double precision
+        else:  # storage may be in single precision, or leave something out
             dense = self.kernel.exact_product(np.eye(len(self.Y)))
         return RidgeInverse(dense, self.Y, self.cost[:, 0], self.loss.fit_intercept)
 

@@ -124,8 +124,8 @@ def test_few_rows_are_left_alone():
 @pytest.mark.parametrize(
     ("kernels", "n", "expected"),
     [
-        ([RBF(width=1.0)], 5999, False),
-        ([RBF(width=1.0)], 6000, True),
+        ([RBF(width=1.0)], 2999, False),
+        ([RBF(width=1.0)], 3000, True),
         ([RBF(width=1.0), Linear()], 6000, True),  # a kernel of low rank is a factor
         ([RBF(width=1.0), Polynomial(degree=5)], 6000, False),
         ([RBF(width=1.0), Polynomial(degree=5)], 20_000, True),
@@ -138,3 +138,12 @@ def test_rows_from_which_kernels_are_computed_on_demand(kernels, n, expected):
     assert large.may_compute(kernels, X, "trace", "2GB") is expected
     assert not large.may_compute(kernels, X, "trace", "200MB")
     assert large.may_compute(kernels, X, "trace", "300MB", whole=True) is (expected and n <= 50_000)
+
+
+def test_without_features_kernels_of_low_rank_are_not_computed_on_demand():
+    X = np.random.default_rng(0).normal(size=(6000, 10))
+    low, high = [RBF(width=1.0, columns=[0])], [RBF(width=1.0, columns=[0]), RBF(width=1.0)]
+    for normalize in ("trace", "radius"):
+        assert large.may_compute(low, X, normalize, "2GB")
+        assert not large.may_compute(low, X, normalize, "2GB", features=False)
+        assert large.may_compute(high, X, normalize, "2GB", features=False)

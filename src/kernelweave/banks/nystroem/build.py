@@ -34,7 +34,7 @@ PASS_ROWS = 5000
 TOO_MANY_ROWS = 20_000
 # Between these numbers of rows, kernels of high rank may be computed on demand; kernels without
 # fused tiles only where all would be features, up to this many entries of all Gram matrices.
-FIRST_ON_DEMAND = 6000
+FIRST_ON_DEMAND = 3000
 ON_DEMAND_ROWS = 200_000
 WHOLE_ROWS = 50_000  # where solvers multiply by the whole matrix
 _ON_DEMAND_ENTRIES = 5e9
