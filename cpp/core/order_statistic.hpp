@@ -57,7 +57,7 @@ inline void order_statistics(const SortedLists& lists, Matrix<const double> shif
                     middle[k] = a + (left == 1 && at(k, a) <= pivot ? 1 : 0);
                 }
                 const bool enough = reached(middle) >= rank;
-                if (enough && middle == high) break;  // equal values
+                if (middle == (enough ? high : low)) break;  // equal values, or a shift that is no number
                 (enough ? high : low) = middle;
             }
             // From value to value: those before `low` do not reach the rank.

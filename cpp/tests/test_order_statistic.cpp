@@ -35,6 +35,9 @@ void test_order_statistic() {
                 equal = equal && out[row] == expected;
             }
             check(equal, at("order statistic", n));
+            const std::vector<double> no_numbers(3, kNaN);
+            order_statistics({values, weights, ends}, {no_numbers.data(), 1, 3}, rank, std::span(out).first(1));
+            check(out[0] == kInfinity, at("order statistic without a shift", n));
         }
     }
 }
