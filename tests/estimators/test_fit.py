@@ -163,6 +163,8 @@ LEARN_GAPS = {
     "EnderClassifier",
     "SlipperClassifier",
     "HKLTwoStageClassifier",
+    "HierarchicalMKLClassifier",
+    "HierarchicalMKLRegressor",
     "MetricKernelClassifier",
     "MetricKernelRegressor",
     "MKLClassifier",

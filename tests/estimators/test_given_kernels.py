@@ -96,7 +96,8 @@ def test_default_kernels():
     np.testing.assert_allclose(values(off, nothing), off.intercept_[0], atol=1e-12)
     for rule in RULES:
         for model in (NoiseTolerantKernelClassifier(), HierarchicalMKLClassifier()):
-            assert not model.__sklearn_tags__().input_tags.allow_nan
+            hierarchy = isinstance(model, HierarchicalMKLClassifier)
+            assert model.__sklearn_tags__().input_tags.allow_nan == hierarchy
             model.set_params(missing=rule).fit(X, Y)
             assert np.isfinite(values(model)).all()
     with pytest.raises(InputError, match="missing must be 'fill' or 'off', got 'expected'"):

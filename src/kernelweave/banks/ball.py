@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 import numpy as np
 import scipy.linalg
@@ -77,6 +77,9 @@ class Rows(Protocol):
     """A Gram matrix whose rows are computed on demand."""
 
     @property
+    def workspace(self) -> Any: ...
+
+    @property
     def n_samples(self) -> int: ...
     @property
     def dtype(self) -> Any: ...
@@ -96,6 +99,7 @@ class _Whole:
 
     K: Floats
     dtype: Any = np.float64
+    workspace: None = None
 
     @property
     def n_samples(self) -> int:
@@ -231,8 +235,8 @@ def solve_ball(
         fitted = (K @ beta[:, None])[:, 0]
     else:
         beta, fitted = _first(K, diagonal)
-    if isinstance(K, KernelOperator) and K.workspace is not None:
-        return _solve_by_parts(K, beta, fitted, diagonal, ridge, tol)
+    if K.workspace is not None:
+        return _solve_by_parts(cast(KernelOperator, K), beta, fitted, diagonal, ridge, tol)
     kind = _core.BallDouble if K.dtype == np.float64 else _core.BallFloat
     solver = kind(diagonal, ridge)
     solver.start(beta, np.ascontiguousarray(fitted))

@@ -25,11 +25,26 @@ _TILE_BYTES = 3.2e7  # of the leaves that are held at a time
 
 
 @dataclass(frozen=True)
+class _Constant:
+    """A leaf that has the same value everywhere, in the place of a `Weighted`."""
+
+    value: float
+
+    def add_diagonal(self, out: Floats) -> None:
+        out += self.value
+
+    def add_tile(
+        self, rows: Indices, columns: Indices, out: Stored, *, fresh: bool = False
+    ) -> None:
+        out[:] = self.value
+
+
+@dataclass(frozen=True)
 class ComputedLeaves:
     """Kernels on demand, one of them per leaf, or constants."""
 
     bank: KernelBank
-    leaves: tuple[Weighted | float, ...]
+    leaves: tuple[Weighted | _Constant, ...]
 
     @classmethod
     def of(
@@ -37,12 +52,12 @@ class ComputedLeaves:
     ) -> ComputedLeaves:
         """Take kernels of a bank that computes all of them, or the ``constants`` in their place."""
         place = {j: (part, k) for part, ids in bank.parts for k, j in enumerate(ids.tolist())}
-        leaves: list[Weighted | float] = []
+        leaves: list[Weighted | _Constant] = []
         for j in which:
             part, k = place[j]
             weights = np.zeros(part.n_kernels)
             weights[k] = bank.scales[j]
-            leaves.append(constants[j] if j in constants else part.weighted(weights))
+            leaves.append(_Constant(constants[j]) if j in constants else part.weighted(weights))
         return cls(bank, tuple(leaves))
 
     @property
@@ -60,20 +75,14 @@ class ComputedLeaves:
         """Return a block of every leaf, of shape (n_leaves, len(rows) * len(columns))."""
         out = np.empty((len(self.leaves), len(rows), len(columns)), dtype=dtype)
         for block, leaf in zip(out, self.leaves, strict=True):
-            if isinstance(leaf, Weighted):
-                leaf.add_tile(rows, columns, block, fresh=True)
-            else:
-                block[:] = leaf
+            leaf.add_tile(rows, columns, block, fresh=True)
         return out.reshape(len(out), -1)
 
     def diagonals(self) -> Floats:
         """Return the diagonal of every leaf."""
         out = np.zeros((len(self.leaves), self.n_samples))
         for diagonal, leaf in zip(out, self.leaves, strict=True):
-            if isinstance(leaf, Weighted):
-                leaf.add_diagonal(diagonal)
-            else:
-                diagonal[:] = leaf
+            leaf.add_diagonal(diagonal)
         return out
 
     def panels(self, n_rows: int, n_columns: int) -> Iterator[slice]:

@@ -13,7 +13,6 @@ from kernelweave._types import Floats
 from kernelweave.errors import InputError, InputTypeError
 from kernelweave.kernels import RBF, Kernel, KernelFamily, Overlap
 from kernelweave.kernels.base import is_number
-from kernelweave.kernels.column_encoding import CategoryEncoding
 from kernelweave.kernels.encoding import NothingToEncodeError, TableEncoding
 from kernelweave.kernels.given import encodes_gaps, takes_sparse, with_missing, with_targets
 from kernelweave.kernels.spread import typical_distance
@@ -207,7 +206,7 @@ def _encoded_kernels(
         raise
     kernels: dict[Any, Kernel] = {}
     for key, part in zip(encoding.keys, encoding.encodings, strict=True):
-        if isinstance(part, CategoryEncoding):
+        if part.is_category:
             kernels[key] = Overlap(columns=key)
         else:
             own = encoding.only([key])

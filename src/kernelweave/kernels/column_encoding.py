@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from itertools import repeat
-from typing import Any, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,6 +37,8 @@ class EncodedColumn:
 @dataclass(frozen=True)
 class NumberEncoding:
     """Standardised values averaged with normal scores."""
+
+    is_category: ClassVar[bool] = False
 
     # mean, deviation: of the training values
     mean: float
@@ -121,6 +123,8 @@ class NumberEncoding:
 class CategoryEncoding:
     """One indicator per level; a gap is a level of its own, an unseen level is all zeros."""
 
+    is_category: ClassVar[bool] = True
+
     levels: tuple[str | None, ...]
 
     def __post_init__(self) -> None:
@@ -176,6 +180,8 @@ class CategoryEncoding:
 @dataclass(frozen=True)
 class DateEncoding:
     """A number (days) and the place in the year, the week and the day, as far as they vary."""
+
+    is_category: ClassVar[bool] = False
 
     number: NumberEncoding
     cycles: tuple[str, ...]
