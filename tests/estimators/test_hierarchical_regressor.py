@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 
 from hkl_oracles import closure, solve_dag
-from kernelweave import HierarchicalMKLClassifier, HierarchicalMKLRegressor, Linear
+from kernelweave import RBF, HierarchicalMKLClassifier, HierarchicalMKLRegressor, Linear
 from kernelweave.errors import InputError
 from kernelweave.io import load, save
+from kernelweave.kernels import Polynomial
 
 PARENTS = {2: [0, 1]}
 KERNELS = [Linear(columns=[0]), Linear(columns=[1]), Linear(columns=[2, 3])]
@@ -126,3 +127,19 @@ def test_bad_tasks():
         model.fit(X, y).predict(X, "a")
     with pytest.raises(InputError, match="predict needs the task of the rows"):
         model.fit(X, y, task=task).predict(X)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_a_kernel_that_matters_is_kept_where_the_gap_is_wide():
+    """Coefficients of the square loss are its slopes at the optimum only."""
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(40, 2)), 6e-4 * rng.standard_normal(40)
+    X[:6, 1] = 3e9 * (1.0 + 1e-3 * rng.random(6))
+    y[:6] -= 3e-3
+    graph = {"a": RBF(8e8), "b": Polynomial(2, coef0=2e18)}
+    model = HierarchicalMKLRegressor(
+        graph, parents={"b": ["a"]}, loss="square", normalize=None, target_scale=None, node_cost=4.0
+    ).fit(X, y)
+    assert "b" in model.active_nodes_
+    loss = 0.5 * model.C * ((y - model.predict(X)) ** 2).sum()
+    assert model.objective_ == pytest.approx(loss, rel=1e-6)

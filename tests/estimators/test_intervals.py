@@ -358,3 +358,21 @@ def test_one_row_with_a_weight_has_no_interval(loss):
     few = model.fit(X, X[:, 0], [0.1, 0.2, 0, 0.1, 0.1])  # weights that sum up to less than one
     with pytest.warns(UserWarning, match="0.5 training rows are too few"):
         assert np.isinf(few.predict_interval(X)).all()
+
+
+@pytest.mark.parametrize("loss", ["huber", "epsilon_insensitive", "square"])
+def test_several_targets_far_from_zero(loss):
+    """Folds are outputs of one problem, each with the shift of its target."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 2))
+    offsets = np.array([100.0, -50.0, 7.0])
+    Y = np.column_stack([X[:, 0], X[:, 1], X.sum(axis=1)]) + offsets
+    model = kw.MKLRegressor([RBF(1.0)], loss=loss, C=10.0, intervals="auto").fit(X, Y)
+    alone = kw.MKLRegressor([RBF(1.0)], loss=loss, C=10.0, intervals="auto").fit(
+        X, Y - Y.mean(axis=0)
+    )
+    np.testing.assert_allclose(
+        model.predict_interval(X),
+        alone.predict_interval(X) + Y.mean(axis=0)[None, :, None],
+        atol=0.2,
+    )

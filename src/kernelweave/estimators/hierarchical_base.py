@@ -226,7 +226,8 @@ class BaseHierarchical(TaskOutputs, PathMixin, BaseMKL):
             # The quadratic form of a constant kernel is zero but for rounding.
             constant = [k.is_constant for k in graph.describe(graph.nodes)[0]]
             norms[constant] = 0.0
-        slopes = self._make_loss().slope_bounds(result.dual_coef, rows.Y, self.C * rows.cost)
+        cost = self.C * rows.cost
+        slopes = self._make_loss().slope_bounds(result.dual_coef, rows.Y, cost, result.gap)
         matter = keep_kernels(
             result.weights,
             norms,

@@ -106,7 +106,7 @@ class HeldProblem:
         return self._found(found)
 
     def _found(self, solution: Solution) -> HeldSolution:
-        bias = solution.intercept + self.shift
+        bias = solution.intercept + np.resize(self.shift, len(solution.intercept))
         return HeldSolution(solution.dual_coef, bias, solution.fitted + bias, solution.function)
 
     def _solve_together(self, fold: Indices, n_folds: int) -> HeldSolution:

@@ -181,11 +181,16 @@ class Loss(ABC):
         ends = [box.losses(Y - (fitted - error)), box.losses(Y - (fitted + error))]
         return float((np.maximum(*ends) - box.losses(Y - fitted)).sum())
 
-    def slope_bounds(self, dual_coef: Floats, Y: Floats, cost: Floats) -> Floats:
-        """Bound the slope of the loss of every row; of unbounded ones, at these coefficients."""
+    def slope_bounds(self, dual_coef: Floats, Y: Floats, cost: Floats, gap: float = 0.0) -> Floats:
+        """Bound the slope of the loss of every row; of unbounded ones, within a gap.
+
+        That of the square loss differs by v from the coefficient of its row, and ``v**2`` in units
+        of twice the cost is part of the gap (Fenchel and Young).
+        """
         box = self.box(Y, cost)
         slopes = np.maximum(np.abs(box.lower), np.abs(box.upper))
-        return np.where(np.isfinite(slopes), slopes, np.abs(dual_coef))
+        near = np.abs(dual_coef) + np.sqrt(2.0 * cost * max(gap, 0.0))
+        return np.where(np.isfinite(slopes), slopes, near)
 
     def inverse_curvature(
         self, dual_coef: Floats, Y: Floats, cost: Floats

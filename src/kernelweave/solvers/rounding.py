@@ -101,13 +101,14 @@ def keep_kernels(
     `diagonal_sums` returns ``sum_i shares_i K_j[i, i]`` of every kernel and `values` the function
     for weights of the kernels.
     """
-    with np.errstate(over="ignore"):
+    with np.errstate(over="ignore", invalid="ignore"):
         sums = np.sum([s.sum() * diagonal_sums(s) for s in slopes.T], axis=0)
         kept = np.asarray(norms * np.sqrt(sums) > _NEGLIGIBLE * objective)
     dropped = np.where(kept, 0.0, weights)
     if not dropped.any():
         return kept
-    effect = float((slopes * np.abs(values(dropped))).sum())
+    with np.errstate(invalid="ignore"):
+        effect = float((slopes * np.abs(values(dropped))).sum())
     return kept if effect <= _DROPPED * objective else kept | (weights > 0.0)
 
 
