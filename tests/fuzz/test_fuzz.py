@@ -5,11 +5,13 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
+from scipy import sparse
 
 from fuzz import sureness
 from fuzz.instances import Instance, draw
-from fuzz.referee import check_fit
+from fuzz.referee import check_fit, squares_overflow
 from kernelweave import RBF, Laplacian, MKLClassifier, MKLRegressor
 from kernelweave.estimators import base
 
@@ -29,6 +31,13 @@ def instance():
 
 def kinds(instance):
     return {kind for kind, _ in check_fit(instance).findings}
+
+
+def test_squares_overflow():
+    frame = pd.DataFrame({"a": [1.0, 1e155], "b": ["x", "y"]})
+    assert squares_overflow(frame)
+    assert squares_overflow(sparse.csr_array([[0.0, 1e155]]))
+    assert not squares_overflow(frame[:1])
 
 
 def after_fit(monkeypatch, change):
