@@ -96,7 +96,8 @@ def squares_overflow(rows):
     if sparse.issparse(rows):
         rows = rows.toarray()
     numbers = pd.DataFrame(rows).select_dtypes("number").to_numpy(dtype=float)
-    return bool(np.isinf((numbers**2).sum(axis=1)).any())
+    with np.errstate(over="ignore"):
+        return bool(np.isinf((numbers**2).sum(axis=1)).any())
 
 
 def _fit(instance, outcome):
