@@ -55,7 +55,9 @@ def test_integer_weights_are_repeated_rows():
         np.testing.assert_allclose(one.log_proba(F3), two.log_proba(F3), atol=1e-6)
 
 
-@pytest.mark.parametrize(("scale", "offset"), [(1e8, 0.0), (1e-8, 0.0), (1.0, 1e6)])
+@pytest.mark.parametrize(
+    ("scale", "offset"), [(1e8, 0.0), (1e-8, 0.0), (1.0, 1e6), (1e290, 0.0), (1e-290, 0.0)]
+)
 def test_sigmoid_does_not_depend_on_scale_and_offset(scale, offset):
     slope, bias = fit_sigmoid(F, ONES, np.ones(N))
     moved = scale * F + offset

@@ -18,7 +18,7 @@ from kernelweave import (
 from kernelweave.banks import build, on_demand
 from kernelweave.banks.nystroem import build as large
 from kernelweave.errors import InputError
-from kernelweave.inner import parts, systems
+from kernelweave.inner import Curvature, parts, systems
 from kernelweave.kernels import RBF, Laplacian, Linear
 
 RNG = np.random.default_rng(3)
@@ -267,3 +267,20 @@ def test_products_of_structures_that_single_precision_does_not_hold(many, monkey
     model = SumProductMKLClassifier(Linear() * Linear(columns=[0]), normalize=None)
     with pytest.raises(InputError, match="products of its kernels overflow"):
         model.fit(1e11 * X, SIGNAL > 0)
+
+
+def test_coefficients_that_overflow_are_not_followed(many, monkeypatch):
+    """The bank on demand predicts them after a step by iterations, which may lose all digits."""
+    model = MKLRegressor(KERNELS, loss="square", C=10.0)
+    expected = clone(model).fit(X, SIGNAL)
+    asked = []
+
+    def predict(self, dual_coef, step):
+        asked.append(1)
+        return np.full_like(dual_coef, np.nan)
+
+    monkeypatch.setattr(Curvature, "predict", predict)
+    found = model.fit(X, SIGNAL)
+    assert asked
+    assert found.converged_
+    assert found.objective_ == pytest.approx(expected.objective_, rel=2e-3)

@@ -156,9 +156,11 @@ def fit_sigmoid(
     target = np.where(ones > 0, (positive + 1) / (positive + 2), 1 / (negative + 2))
     prior = float(np.log((positive + 1) / (negative + 1)))
     # Standardised, so that scale and offset of the decisions do not matter to Newton's method.
+    unit = float(np.abs(decision).max(initial=0.0))  # in which no square overflows
+    decision = decision / (unit or 1.0)
     centre = float(weight @ decision / total) if bias else 0.0
     spread = float(np.sqrt(weight @ (decision - centre) ** 2 / total))
-    if not spread > 1e-14 * float(np.abs(decision).max(initial=0.0)):
+    if not spread > 1e-14:
         return 0.0, prior if bias else 0.0
     x = (decision - centre) / spread
     design = np.column_stack([x, np.ones_like(x)]) if bias else x[:, None]
@@ -186,7 +188,7 @@ def fit_sigmoid(
     if point[0] <= 0:
         return 0.0, prior if bias else 0.0
     slope_of_f = float(point[0] / spread)
-    return slope_of_f, float(point[1] - slope_of_f * centre) if bias else 0.0
+    return slope_of_f / unit, float(point[1] - slope_of_f * centre) if bias else 0.0
 
 
 def _fit_softmax(method: str, decision: Floats, codes: Indices, weight: Floats) -> Calibrator:

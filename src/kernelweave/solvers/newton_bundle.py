@@ -21,6 +21,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from kernelweave._linalg import all_finite
 from kernelweave._types import Floats, Indices
 from kernelweave.banks import WeightedSum
 from kernelweave.candidates import Listed
@@ -173,6 +174,8 @@ class _Bundle:
             return False
         followed = self.curvature.predict(point.dual_coef, self.step)
         followed = self.loss.repair(followed, self.Y, self.cost)
+        if not all_finite(followed):  # iterations that overflow
+            return False
         kernel = self.bank.combine(self._spread(trial))
         self.ahead = self.evaluator.start(kernel, followed)
         quadratic_forms = self.listed.read(followed)
