@@ -24,8 +24,8 @@ Out<double> find_statistics(const Vector<const double>& values, const Vector<con
 }  // namespace
 
 void bind_order_statistics(nb::module_& m) {
-    m.def("order_statistics", &find_statistics, "values"_array, "weights"_array, "ends"_array, "shifts"_array,
-          "rank"_a, "For each row of shifts of sorted lists, the value of their union whose weights reach the rank.");
+    m.def("order_statistics", &find_statistics, "values"_array, "weights"_array, "ends"_array, "shifts"_array, "rank"_a,
+          "For each row of shifts of sorted lists, the value of their union whose weights reach the rank.");
 }
 
 }  // namespace kw::python
