@@ -108,6 +108,11 @@ def test_forbidden_required_and_few_columns():
     required = weak.set_params(required=["d"]).fit(X, y)
     assert "d" in used(required)
     assert len(required.rules_) == 3
+    both = sparse(max_columns=2, required=["d"], refit=True).fit(X, y)
+    assert "d" in used(both)
+    assert len(used(both)) == 2
+    with pytest.raises(InputError, match="required: must be at most max_columns=1 columns, got 2"):
+        sparse(max_columns=1, required=["a", "d"]).fit(X, y)
 
 
 def test_several_classes_labels_and_tasks():

@@ -218,6 +218,12 @@ class SparseSearch(RuleSearch):
             lattice.max_length,
             shared.signs,
         )
+        required = model._positions("required")
+        if model.max_columns is not None and len(required) > model.max_columns:
+            raise InputError(
+                f"required: must be at most max_columns={model.max_columns} columns, got "
+                f"{len(required)}."
+            )
         limits = Limits(model.tol, model.max_iter, report)
         result = sparse_lattice(problem, limits, max_nodes=model.max_nodes, start=start)
         if model.max_columns is None:
@@ -225,12 +231,12 @@ class SparseSearch(RuleSearch):
         statements = model._statements
         rules = [[statements[c] for c in node] for node in result.nodes]
         used = {proposition.position for rule in rules for proposition in rule}
-        if len(used) <= model.max_columns:
+        if len(used | required) <= model.max_columns:
             return result
         # Greedy: the columns with the largest rules stay, and the problem is solved on them alone.
         spread = lattice.bank.features(result.nodes).deviations(np.ones(len(rows.Y)))
         sizes = np.sqrt((result.values**2).sum(axis=1)) * spread
-        chosen = strongest_columns(rules, sizes, model.max_columns)
+        chosen = strongest_columns(rules, sizes, model.max_columns, required)
         allowed = np.array([statement.position in chosen for statement in statements])
         few = replace(problem, bank=lattice.bank.restricted(allowed))
         kept = [k for k, node in enumerate(result.nodes) if allowed[list(node)].all()]

@@ -205,9 +205,9 @@ RULE_PARAMETERS = {
     "forbidden : list of names or positions, default=None": "Columns that no rule may use.",
     "required : list of names or positions, default=None": """Columns that have a rule in any case:
         where the search finds none, the proposition with the steepest loss is added.""",
-    "max_columns : int or None, default=None": """Most columns in all. Greedy: the columns with the
-        largest rules are kept, and the problem is solved on them alone; the certificate holds for
-        these columns. Needs ``rho=1``.""",
+    "max_columns : int or None, default=None": """Most columns in all. Greedy: required columns
+        and those with the largest rules are kept, and the problem is solved on them alone; the
+        certificate holds for these columns. Needs ``rho=1``.""",
     "n_resamples : int, default=0": """Number of half samples of the rows from which `stability_` is
         computed; each costs a fit.""",
     "min_stability : float, default=0.0": """Rules that are selected in a smaller share of the half

@@ -92,9 +92,12 @@ def proposition_signs(
 
 
 def strongest_columns(
-    conditions: Iterable[Sequence[Proposition | LinearTerm]], sizes: Iterable[float], most: int
+    conditions: Iterable[Sequence[Proposition | LinearTerm]],
+    sizes: Iterable[float],
+    most: int,
+    required: Iterable[int] = (),
 ) -> set[int]:
-    """Return the positions of the columns whose rules are largest in sum.
+    """Return the positions of the required columns, and of those whose rules are largest in sum.
 
     The size of a rule counts in full for every column in it; at most ``most`` columns are returned.
     """
@@ -102,5 +105,6 @@ def strongest_columns(
     for rule, size in zip(conditions, sizes, strict=True):
         for position in {proposition.position for proposition in rule}:
             total[position] = total.get(position, 0.0) + float(size)
-    ranked = sorted(total, key=lambda position: (-total[position], position))
-    return set(ranked[:most])
+    chosen = set(required)
+    ranked = sorted(total.keys() - chosen, key=lambda position: (-total[position], position))
+    return chosen.union(ranked[: most - len(chosen)])
