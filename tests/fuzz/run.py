@@ -45,12 +45,10 @@ def describe(seed, only=None):
 def _is_long(instance):
     """Tell whether a fit may take long.
 
-    Many rows, all conjunctions of many propositions or all products of the kernels of many columns,
-    a search over weights of kernels (ten fits), or a bank for many rows on a few, where each step
-    is a block of some rows.
+    Many rows, all conjunctions of many propositions, a search over weights of kernels (ten fits),
+    or a bank for many rows on a few, where each step is a block of some rows.
     """
     whole = getattr(instance.model, "max_length", 1) is None
-    whole |= instance.name.startswith("Hierarchical") and instance.model.kernels is None
     searched = hasattr(instance.model, "Cs") and instance.name.startswith("MKL")
     forced = instance.name.startswith(("OnDemand", "Nystroem"))
     return instance.n_rows > 300 or whole or searched or forced
